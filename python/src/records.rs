@@ -309,7 +309,8 @@ impl Record {
     #[getter]
     fn misc(&self) -> PyResult<Vec<String>> {
         let raw = raw(&self.copy)?;
-        Ok(misc_names(raw.kind, raw.misc))
+        let names = misc_names(raw.kind, raw.misc).into_iter();
+        Ok(names.map(Into::into).collect())
     }
 
     /// Time in nanoseconds on the clock of the recording, or `None`.

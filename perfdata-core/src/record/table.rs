@@ -309,8 +309,9 @@ impl RecordType {
     /// Returns the flags that are set in `misc`, without the CPU mode; bits without a name come
     /// last, in their position, as `unknown`.
     pub fn misc_flags(self, misc: u16) -> impl Iterator<Item = (&'static str, u64)> {
-        let fields = self.info().map_or(&[][..], |info| info.misc);
-        set_fields(u64::from(misc & !CpuMode::MASK), fields)
+        let word = u64::from(misc & !CpuMode::MASK);
+        let info = if word == 0 { None } else { self.info() };
+        set_fields(word, info.map_or(&[][..], |info| info.misc))
     }
 
     /// Returns whether the number is in the range of the kernel's records, not of the perf tool's.

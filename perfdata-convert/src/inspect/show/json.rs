@@ -6,7 +6,7 @@ use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields}
 use perfdata_core::record::CallchainContext;
 use perfdata_core::wire::until_nul;
 
-use super::{is_filling, signed, text};
+use super::{decimal, is_filling, signed, text};
 
 /// Writes JSON incrementally, without values in memory.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Json {
     /// The enclosing structures and lists. The fields of a flat structure belong to the structure
     /// around it.
     frames: Vec<Frame>,
+    /// The innermost frame that is not flat.
+    inner: Option<Frame>,
     /// Whether the innermost structure or list already has an element.
     comma: bool,
     /// Whether the text has line breaks and indentation.
@@ -69,39 +71,47 @@ impl Json {
 
     /// Begins an element of the innermost list, or a field of the innermost structure.
     fn key(&mut self, name: &str) {
+        self.begin_key();
+        if self.inner == Some(Frame::Object) {
+            push_key(&mut self.out, name);
+            self.end_key();
+        }
+    }
+
+    /// Does the same for a field with a declared name, which consists of letters and the like.
+    fn declared_key(&mut self, name: &'static str) {
+        debug_assert!(is_plain(name.as_bytes()), "{name}");
+        self.begin_key();
+        if self.inner == Some(Frame::Object) {
+            // Only unknown content has no name.
+            let name = if name.is_empty() { "bytes" } else { name };
+            self.out.push('"');
+            self.out.push_str(name);
+            self.out.push_str("\":");
+            self.end_key();
+        }
+    }
+
+    fn begin_key(&mut self) {
         if self.comma {
             self.out.push(',');
         }
         self.comma = true;
-        let outer = self
-            .frames
-            .iter()
-            .rev()
-            .find(|&&frame| frame != Frame::Flat)
-            .copied();
-        if outer.is_some() {
+        if self.inner.is_some() {
             self.new_line();
         }
-        if outer == Some(Frame::Object) {
-            // Only unknown content has no name.
-            push_string(
-                &mut self.out,
-                if name.is_empty() {
-                    b"bytes"
-                } else {
-                    name.as_bytes()
-                },
-            );
-            self.out.push(':');
-            if self.pretty {
-                self.out.push(' ');
-            }
+    }
+
+    fn end_key(&mut self) {
+        if self.pretty {
+            self.out.push(' ');
         }
     }
 
     fn open(&mut self, frame: Frame, bracket: char) {
         self.out.push(bracket);
         self.frames.push(frame);
+        self.inner = Some(frame);
         self.comma = false;
     }
 
@@ -123,6 +133,8 @@ impl Json {
         if let Some(Frame::Flat) | None = frame {
             return;
         }
+        let mut outer = self.frames.iter().rev();
+        self.inner = outer.find(|&&frame| frame != Frame::Flat).copied();
         if self.comma {
             self.new_line();
         }
@@ -137,7 +149,13 @@ impl Json {
     /// Writes a number.
     pub fn number(&mut self, name: &str, number: u64) {
         self.key(name);
-        let _ = write!(self.out, "{number}");
+        decimal::push(&mut self.out, number);
+    }
+
+    /// Writes a number as a field with a declared name.
+    pub(super) fn declared_number(&mut self, name: &'static str, number: u64) {
+        self.declared_key(name);
+        decimal::push(&mut self.out, number);
     }
 
     /// Writes a text of arbitrary bytes.
@@ -192,21 +210,17 @@ impl Json {
 
 impl Visitor for Json {
     fn begin(&mut self, name: &'static str) {
-        let in_object = self
-            .frames
-            .iter()
-            .rev()
-            .find(|&&frame| frame != Frame::Flat)
-            == Some(&Frame::Object);
-        if name.is_empty() && in_object {
+        if name.is_empty() && self.inner == Some(Frame::Object) {
             self.frames.push(Frame::Flat)
         } else {
-            self.object(name)
+            self.declared_key(name);
+            self.open(Frame::Object, '{');
         }
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
-        self.list(name);
+        self.declared_key(name);
+        self.open(Frame::List, '[');
     }
 
     fn end(&mut self) {
@@ -214,7 +228,8 @@ impl Visitor for Json {
     }
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
-        self.list(name);
+        self.declared_key(name);
+        self.open(Frame::List, '[');
         for &word in words {
             match style {
                 // Callchains and registers: the largest part of the output.
@@ -241,17 +256,26 @@ impl Visitor for Json {
         if is_filling(&value) {
             return;
         }
-        self.key(name);
+        self.declared_key(name);
         let _ = match value {
             Leaf::Uint(word, style) => match (signed(word, size, style), style) {
-                (Some(number), _) => write!(self.out, "{number}"),
+                (Some(number), _) => {
+                    decimal::push_signed(&mut self.out, number);
+                    Ok(())
+                }
                 (None, Style::Hex | Style::Address | Style::Callchain | Style::Opaque) => {
                     self.hex(word);
                     Ok(())
                 }
-                _ => write!(self.out, "{word}"),
+                _ => {
+                    decimal::push(&mut self.out, word);
+                    Ok(())
+                }
             },
-            Leaf::Int(number) => write!(self.out, "{number}"),
+            Leaf::Int(number) => {
+                decimal::push_signed(&mut self.out, number);
+                Ok(())
+            }
             // JSON has no infinity.
             Leaf::Float(number) if number.is_finite() => write!(self.out, "{number}"),
             Leaf::Float(number) => write!(self.out, "\"{number}\""),
@@ -259,7 +283,10 @@ impl Visitor for Json {
                 push_string(&mut self.out, code.as_bytes());
                 Ok(())
             }
-            Leaf::Code(number, None, _) | Leaf::Count(number) => write!(self.out, "{number}"),
+            Leaf::Code(number, None, _) | Leaf::Count(number) => {
+                decimal::push(&mut self.out, number);
+                Ok(())
+            }
             Leaf::Flags { word, fields, .. } => {
                 self.flags(word, fields);
                 Ok(())
@@ -331,8 +358,9 @@ impl Json {
 /// information is lost. Control characters are escaped.
 fn push_string(out: &mut String, bytes: &[u8]) {
     out.push('"');
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    if let (true, Ok(text)) = (bytes.iter().all(is_plain), std::str::from_utf8(bytes)) {
+    if is_plain(bytes)
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
         out.push_str(text);
         out.push('"');
         return;
@@ -361,6 +389,22 @@ fn push_string(out: &mut String, bytes: &[u8]) {
             .for_each(|&byte| push_byte(out, byte));
     }
     out.push('"');
+}
+
+/// Returns whether a string of these bytes has no escaped character.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    // Avoids a branch for each byte.
+    let mut blocks = bytes.chunks(16);
+    blocks.all(|block| block.iter().fold(true, |all, &byte| all & is_plain(byte)))
+}
+
+/// Appends the name of a field.
+fn push_key(out: &mut String, name: &str) {
+    // Only unknown content has no name.
+    let name = if name.is_empty() { "bytes" } else { name };
+    push_string(out, name.as_bytes());
+    out.push(':');
 }
 
 fn push_byte(out: &mut String, byte: u8) {

@@ -4,6 +4,7 @@
 mod bins;
 mod comms;
 mod date;
+mod decimal;
 pub mod dump;
 mod facts;
 mod hex;
@@ -18,6 +19,7 @@ pub mod survey;
 pub(crate) mod tallies;
 pub mod text;
 
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -45,16 +47,16 @@ pub fn is_filling(leaf: &Leaf<'_>) -> bool {
 
 /// Returns the names in the `misc` word of a record: the CPU mode, then the flags. Bits without a
 /// name are one number.
-pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
+pub fn misc_names(kind: RecordType, misc: u16) -> Vec<Cow<'static, str>> {
     let mode = CpuMode::of(misc);
     let mode = match mode.name() {
         Some(_) if mode == CpuMode::UNKNOWN => None,
-        Some(name) => Some(name.to_owned()),
-        None => Some(format!("{:#x}", mode.0)),
+        Some(name) => Some(name.into()),
+        None => Some(format!("{:#x}", mode.0).into()),
     };
     let flag = |(name, value)| match name {
-        "unknown" => format!("{value:#x}"),
-        name => str::to_owned(name),
+        "unknown" => format!("{value:#x}").into(),
+        name => Cow::Borrowed(name),
     };
     mode.into_iter()
         .chain(kind.misc_flags(misc).map(flag))

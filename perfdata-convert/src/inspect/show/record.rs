@@ -245,13 +245,14 @@ impl<'a> Shown<'a> {
 
     /// Writes the fields of the record's object.
     pub fn json_fields(&self, json: &mut Json) {
-        json.number("offset", self.raw.offset);
+        json.declared_number("offset", self.raw.offset);
         if let Some(place) = self.inner {
-            json.number("inner", place as u64);
+            json.declared_number("inner", place as u64);
         }
         json.value("type", &self.raw.kind);
-        json.number("size", self.raw.bytes.len() as u64);
-        json.texts("misc", misc_names(self.raw.kind, self.raw.misc));
+        json.declared_number("size", self.raw.bytes.len() as u64);
+        let misc = misc_names(self.raw.kind, self.raw.misc);
+        json.texts("misc", misc.iter().map(|name| name.as_bytes()));
         if let Some(name) = self.event() {
             json.text("event", &name);
         }

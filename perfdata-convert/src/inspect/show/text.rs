@@ -73,8 +73,8 @@ pub fn push_hex(out: &mut String, bytes: &[u8]) {
 /// Appends a number in hexadecimal, without leading zeros.
 pub fn push_hex_number(out: &mut String, number: u64) {
     let mut digits = [0; 16];
-    for (at, place) in digits.iter_mut().rev().enumerate() {
-        *place = digit((number >> (4 * at)) as u8);
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte)]);
     }
     let zeros = (number.leading_zeros() / 4).min(15) as usize;
     out.push_str(std::str::from_utf8(digits.get(zeros..).unwrap_or_default()).unwrap_or_default());
