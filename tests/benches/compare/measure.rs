@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use wait4::Wait4;
 
 use crate::jobs::Job;
@@ -19,6 +20,8 @@ pub struct Taken {
     cpu: f64,
     /// Peak memory in megabytes.
     memory: f64,
+    /// User and system time in seconds of another run, on one CPU: what a busy machine gives.
+    one_core: f64,
 }
 
 /// The runs of one job, or the reason why there are none.
@@ -37,12 +40,30 @@ pub fn run(jobs: &[Job], runs: usize, output: &Path) -> Result<Vec<Runs>, Box<dy
                 fs::remove_file(output)?;
             }
             match once(job)? {
-                Ok(run) => taken.push(run),
+                Ok(run) => {
+                    if output.exists() {
+                        fs::remove_file(output)?;
+                    }
+                    let one_core = on_one_core(|| once(job))??.map_or(f64::NAN, |run| run.cpu);
+                    taken.push(Taken { one_core, ..run });
+                }
                 Err(why) => *result = Err(why),
             }
         }
     }
     Ok(results)
+}
+
+/// Calls `run`, whose child processes all run on the last of the CPUs.
+fn on_one_core<T>(run: impl FnOnce() -> T) -> Result<T, Box<dyn Error>> {
+    let all = sched_getaffinity(None)?;
+    let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| all.is_set(cpu));
+    let mut one = CpuSet::new();
+    one.set(last.ok_or("no CPU")?);
+    sched_setaffinity(None, &one)?;
+    let result = run();
+    sched_setaffinity(None, &all)?;
+    Ok(result)
 }
 
 fn once(job: &Job) -> Result<Result<Taken, String>, Box<dyn Error>> {
@@ -82,6 +103,7 @@ fn once(job: &Job) -> Result<Result<Taken, String>, Box<dyn Error>> {
         wall,
         cpu,
         memory: used.rusage.maxrss as f64 / 1e6,
+        one_core: f64::NAN,
     }))
 }
 
@@ -91,10 +113,11 @@ fn median(runs: &[Taken], what: fn(&Taken) -> f64) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Prints a table of the medians.
+/// Prints a table of the medians. The first column is the CPU time on one core: as a multiple of that
+/// of the job beside, or in seconds.
 pub fn print(jobs: &[Job], results: &[Runs]) {
-    println!("| job | wall, s | CPU, s | memory, MB | beside | wall | CPU | goal |");
-    println!("|---|--:|--:|--:|---|--:|--:|--:|");
+    println!("| job | one core | wall, s | CPU, s | memory, MB | beside | wall | CPU | goal |");
+    println!("|---|--:|--:|--:|--:|---|--:|--:|--:|");
     let of = |name: &str| {
         jobs.iter()
             .zip(results)
@@ -104,17 +127,25 @@ pub fn print(jobs: &[Job], results: &[Runs]) {
     for (job, runs) in jobs.iter().zip(results) {
         let Ok(runs) = runs
             .as_ref()
-            .map_err(|why| println!("| {} | {why} | | | | | | |", job.name))
+            .map_err(|why| println!("| {} | {why} | | | | | | | |", job.name))
         else {
             continue;
         };
         let (wall, cpu) = (median(runs, |run| run.wall), median(runs, |run| run.cpu));
         let memory = runs.iter().map(|run| run.memory).fold(0.0, f64::max);
-        print!("| {} | {wall:.2} | {cpu:.2} | {memory:.0} |", job.name);
-        match job
+        let one_core = median(runs, |run| run.one_core);
+        let beside = job
             .beside
-            .and_then(|(name, goal)| Some((name, goal, of(name)?)))
-        {
+            .and_then(|(name, goal)| Some((name, goal, of(name)?)));
+        let one_core = match beside {
+            Some((.., other)) => format!("{:.2} ×", one_core / median(other, |run| run.one_core)),
+            None => format!("{one_core:.2} s"),
+        };
+        print!(
+            "| {} | {one_core} | {wall:.2} | {cpu:.2} | {memory:.0} |",
+            job.name
+        );
+        match beside {
             Some((name, goal, other)) => {
                 let (walls, cpus) = (
                     wall / median(other, |run| run.wall),
