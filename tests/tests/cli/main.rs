@@ -10,6 +10,7 @@ mod endings;
 mod errors;
 mod export;
 mod flame_graph;
+mod huge;
 mod info;
 mod inputs;
 mod json_doc;

@@ -9,7 +9,11 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use perfdata_tests::{convert::perfconv, recordings, skipped, synth};
+use perfdata_tests::{
+    convert::perfconv,
+    generate::{Generator, Mix},
+    recordings, skipped, synth,
+};
 use tempfile::TempDir;
 
 use crate::stalled::{Stalled, names, said, signals_arrive};
@@ -158,6 +162,112 @@ fn all_commands_do_without_threads() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The output does not depend on the number of threads.
+#[test]
+fn any_number_of_threads_gives_the_same_output() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("in"), large()).expect("a temporary file");
+    let stream = fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");
+    fs::write(path("pipe"), stream).expect("a temporary file");
+    fs::write(path("key"), [7; 32]).expect("a temporary file");
+    for (name, mix) in [("stacks", Mix::Stacks), ("packed", Mix::Compressed)] {
+        let file = fs::File::create(path(name)).expect("a temporary file");
+        let made = Generator::new(mix, 8_000_000).file(file);
+        made.expect("a temporary file");
+    }
+    for words in [
+        "dump in",
+        "dump --json packed",
+        "verify --json packed",
+        "diff in packed",
+        "in -o out",
+        "--swap-endian packed -o out",
+        "--compress=3 in -o out",
+        "--convert-callchain stacks -o out",
+        "--sanitize --key key in -o out",
+        "inject -b -i in -o out",
+        "inject -b -i packed -o out",
+        "recover in -o out",
+        "merge in packed -o out",
+        "pipe2file pipe -o out",
+        "export --to parquet --no-symbols in -o out.parquet",
+        "export --to folded --no-symbols in -o out",
+    ] {
+        let mut first = None;
+        for threads in ["1", "2", "3", "8"] {
+            let done = perfconv()
+                .args(words.split(' '))
+                .args(["--threads", threads])
+                .args(words.contains("-o").then_some("--no-sync"))
+                .current_dir(&folder)
+                .output()
+                .expect("perfconv runs");
+            let out = path(words.rsplit(' ').next().unwrap_or_default());
+            let output = words.contains("-o").then(|| read(&out));
+            if output.is_some() {
+                fs::remove_file(&out).expect("an output");
+            }
+            assert_ne!(done.status.code(), Some(2), "{words}: {}", said(&done));
+            let result = (done.status.code(), done.stdout, output);
+            let expected = first.get_or_insert_with(|| result.clone());
+            assert!(*expected == result, "{words} --threads {threads}");
+        }
+    }
+}
+
+/// With `--threads 1` there is only one thread, apart from that which waits for signals.
+#[test]
+fn one_thread_starts_no_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("in"), large()).expect("a temporary file");
+    for words in [
+        "dump in",
+        "verify in",
+        "in -o out",
+        "--swap-endian in -o out",
+        "--compress=3 in -o out",
+        "inject -b -i in -o out",
+        "recover in -o out",
+        "merge in in -o out",
+        "--sanitize in -o out",
+    ] {
+        let clones = |threads: &str| {
+            let mut strace = Command::new("strace");
+            strace
+                .args([
+                    "-f",
+                    "-c",
+                    "-e",
+                    "trace=clone,clone3,fork,vfork",
+                    "-o",
+                    "calls",
+                ])
+                .arg(perfconv().get_program())
+                .args(words.split(' '))
+                .args(["--threads", threads, "-q"])
+                .current_dir(&folder);
+            let done = strace.output().ok()?;
+            let _ = fs::remove_file(folder.path().join("out"));
+            assert!(done.status.code() == Some(0), "{words}: {}", said(&done));
+            let calls = fs::read_to_string(folder.path().join("calls")).ok()?;
+            let count = |line: &str| line.split_whitespace().nth(3)?.parse::<usize>().ok();
+            Some(
+                calls
+                    .lines()
+                    .filter(|line| line.contains("clone"))
+                    .filter_map(count)
+                    .sum::<usize>(),
+            )
+        };
+        let Some(found) = clones("1") else {
+            skipped::note("strace");
+            return;
+        };
+        assert!(found <= 1, "{words}: {found} threads");
+    }
 }
 
 /// Without a thread that waits for signals, they have the same effect.
