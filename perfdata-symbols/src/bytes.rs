@@ -52,16 +52,36 @@ impl Bytes {
         }
     }
 
-    /// Returns `size` bytes at `offset`; an error if there are fewer, or more than `most`.
-    pub fn read(&self, offset: u64, size: u64, most: u64) -> io::Result<Vec<u8>> {
-        let (len, source): (u64, &dyn Source) = match self {
-            Bytes::File(file) => (Source::len(file)?, file),
-            Bytes::Memory(bytes) => (bytes.len() as u64, bytes),
+    /// Returns an error if there are fewer than `size` bytes at `offset`, or more than `most`.
+    fn check(&self, offset: u64, size: u64, most: u64) -> io::Result<()> {
+        let len = match self {
+            Bytes::File(file) => Source::len(file)?,
+            Bytes::Memory(bytes) => bytes.len() as u64,
         };
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= len);
-        if !is_inside || size > most {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match is_inside && size <= most {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+
+    /// Returns the file, to read `size` bytes at `offset` later; `None` if the bytes are in memory, or
+    /// too many files are open.
+    pub fn file_with(&self, offset: u64, size: u64, most: u64) -> io::Result<Option<File>> {
+        self.check(offset, size, most)?;
+        Ok(match self {
+            Bytes::File(file) => file.try_clone().ok(),
+            Bytes::Memory(_) => None,
+        })
+    }
+
+    /// Returns `size` bytes at `offset`; an error if there are fewer, or more than `most`.
+    pub fn read(&self, offset: u64, size: u64, most: u64) -> io::Result<Vec<u8>> {
+        self.check(offset, size, most)?;
+        let source: &dyn Source = match self {
+            Bytes::File(file) => file,
+            Bytes::Memory(bytes) => bytes,
+        };
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
         let mut done = 0;
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {

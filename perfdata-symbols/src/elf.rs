@@ -5,6 +5,7 @@
 
 mod plt;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
@@ -29,6 +30,13 @@ const MOST_SEGMENTS: usize = 1 << 16;
 /// Maximum size in bytes of a table of symbols, and of its names. The largest real ones have some
 /// hundred megabytes.
 const MOST_SYMBOLS: u64 = 1 << 29;
+
+/// Size of names in bytes from which on they stay in the file until they are needed.
+const LARGE_NAMES: u64 = 1 << 18;
+
+/// Sizes of a symbol in bytes.
+const RAW_32: usize = 16;
+const RAW_64: usize = 24;
 
 /// Maximum size of notes, links and names of sections in bytes.
 const MOST_NOTES: u64 = 1 << 20;
@@ -72,6 +80,8 @@ pub(crate) struct Section {
     is_nobits: bool,
     is_allocated: bool,
     is_compressed: bool,
+    /// Whether perf takes symbols without a type from it, by its name.
+    has_labels: bool,
     pub address: u64,
     pub offset: u64,
     pub size: u64,
@@ -341,16 +351,20 @@ impl Elf {
         if symbols.is_empty() {
             return Ok(());
         }
-        let names = self.content(strings, MOST_SYMBOLS)?;
-        let Some(base) = builder.add_names(&names) else {
+        let Some(base) = self.add_names(strings, addresses, builder)? else {
             return Err(io::Error::other("the names have 4 GiB"));
         };
+        let size = match strings.is_nobits {
+            true => 0,
+            false => strings.size,
+        };
+        let raw_size = if self.is_64 { RAW_64 } else { RAW_32 };
+        builder.reserve(symbols.len().checked_div(raw_size).unwrap_or_default());
         for raw in self.raw_symbols(&symbols) {
             let name = base.saturating_add(raw.name);
-            let is_inside = usize::try_from(raw.name).is_ok_and(|at| at < names.len());
-            if is_inside
-                && let Some((start, properties)) =
-                    self.kept(&raw, builder.name(name), runtime, addresses)
+            if u64::from(raw.name) < size
+                && let Some((start, properties)) = self.kept(&raw, runtime, addresses)
+                && !self.is_mapping_symbol(|| builder.name(name))
             {
                 builder.add(start, raw.size, name, properties);
             }
@@ -358,14 +372,30 @@ impl Elf {
         Ok(())
     }
 
-    /// Returns the address of a symbol that perf keeps; `None` for other ones.
-    fn kept(
+    /// Adds the names of symbols. Returns the offset of the first one; `None` if the names have
+    /// 4 GiB.
+    fn add_names(
         &self,
-        raw: &Raw,
-        name: &[u8],
-        runtime: &Elf,
+        strings: &Section,
         addresses: Addresses,
-    ) -> Option<(u64, Properties)> {
+        builder: &mut Builder,
+    ) -> io::Result<Option<u32>> {
+        // The names of kernels are searched, and those of Arm and RISC-V tell which symbols are kept.
+        let are_all_read = addresses != Addresses::Offsets || !self.mapping_symbols().is_empty();
+        if strings.size >= LARGE_NAMES
+            && !strings.is_nobits
+            && !are_all_read
+            && let Some(file) = self
+                .bytes
+                .file_with(strings.offset, strings.size, MOST_SYMBOLS)?
+        {
+            return Ok(builder.add_names_of(file, strings.offset, strings.size));
+        }
+        Ok(builder.add_names(&self.content(strings, MOST_SYMBOLS)?))
+    }
+
+    /// Returns the address of a symbol that perf keeps; `None` for other ones.
+    fn kept(&self, raw: &Raw, runtime: &Elf, addresses: Addresses) -> Option<(u64, Properties)> {
         let kind = raw.info & 0xf;
         let binding = raw.info >> 4;
         let visibility = raw.other & 0x3;
@@ -373,7 +403,7 @@ impl Elf {
         let is_label =
             kind == STT_NOTYPE.0 && visibility != STV_HIDDEN.0 && visibility != STV_INTERNAL.0;
         let is_code_or_data = [STT_FUNC.0, STT_GNU_IFUNC.0, STT_OBJECT.0].contains(&kind);
-        if !is_named || !(is_label || is_code_or_data) || self.is_mapping_symbol(name) {
+        if !is_named || !(is_label || is_code_or_data) {
             return None;
         }
         let mut section = self.sections.get(usize::from(raw.section))?;
@@ -384,13 +414,7 @@ impl Elf {
         if section.is_nobits {
             section = runtime.sections.get(usize::from(raw.section))?;
         }
-        let contains = |part: &[u8]| {
-            section
-                .name
-                .windows(part.len())
-                .any(|window| window == part)
-        };
-        if is_label && !contains(b"text") && !contains(b"data") {
+        if is_label && !section.has_labels {
             return None;
         }
         // The lowest bit of a Thumb function's address is a flag.
@@ -414,16 +438,24 @@ impl Elf {
         Some((start, properties))
     }
 
-    /// Returns whether a symbol only tells code from data in a section.
-    fn is_mapping_symbol(&self, name: &[u8]) -> bool {
-        let kinds: &[u8] = match self.machine {
+    /// Returns the letters of symbols that only tell code from data in a section.
+    fn mapping_symbols(&self) -> &'static [u8] {
+        match self.machine {
             machine if machine == EM_ARM.0 || machine == EM_AARCH64.0 => b"adtx",
             machine if machine == EM_RISCV.0 => b"dx",
-            _ => return false,
-        };
-        match name {
-            [b'$', kind] | [b'$', kind, b'.', ..] => kinds.contains(kind),
-            [b'$', kind, ..] => self.machine == EM_RISCV.0 && kinds.contains(kind),
+            _ => b"",
+        }
+    }
+
+    /// Returns whether a symbol only tells code from data in a section.
+    fn is_mapping_symbol<'a>(&self, name: impl FnOnce() -> Cow<'a, [u8]>) -> bool {
+        let kinds = self.mapping_symbols();
+        if kinds.is_empty() {
+            return false;
+        }
+        match *name() {
+            [b'$', kind] | [b'$', kind, b'.', ..] => kinds.contains(&kind),
+            [b'$', kind, ..] => self.machine == EM_RISCV.0 && kinds.contains(&kind),
             _ => false,
         }
     }
@@ -442,7 +474,7 @@ impl Elf {
     /// Returns the symbols in the content of a table.
     fn raw_symbols<'a>(&self, symbols: &'a [u8]) -> impl Iterator<Item = Raw> + use<'a> {
         let (endian, is_64) = (self.endian, self.is_64);
-        let size = if is_64 { 24 } else { 16 };
+        let size = if is_64 { RAW_64 } else { RAW_32 };
         symbols
             .chunks_exact(size)
             .filter_map(move |bytes| Raw::parse(bytes, endian, is_64))
@@ -506,8 +538,11 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
         let kind = section.sh_type(endian);
         let name = table.section_name(endian, section).unwrap_or_default();
         let flags = section.sh_flags(endian);
+        let name = name.get(..64).unwrap_or(name);
+        let contains = |part: &[u8; 4]| name.windows(part.len()).any(|window| window == part);
         sections.push(Section {
-            name: name.get(..64).unwrap_or(name).into(),
+            name: name.into(),
+            has_labels: contains(b"text") || contains(b"data"),
             is_symtab: kind == SHT_SYMTAB,
             is_dynsym: kind == SHT_DYNSYM,
             is_nobits: kind == SHT_NOBITS,

@@ -43,7 +43,7 @@ impl Kallsyms {
                 Some(module) => modules.entry(module).or_default(),
                 None => &mut image,
             };
-            let Some(at) = builder.add_names(&[name, b"\0"].concat()) else {
+            let Some(at) = builder.add_name(name) else {
                 break;
             };
             let properties = Properties {
@@ -85,10 +85,13 @@ fn fields(line: &[u8]) -> Option<Fields<'_>> {
 
 /// Returns the value of hexadecimal digits.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(digits).ok()?;
-    let text = text.strip_prefix("0x").unwrap_or(text);
-    let is_hex = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    u64::from_str_radix(text, 16).ok().filter(|_| is_hex)
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
+    let mut number = 0_u64;
+    for &byte in digits {
+        let digit = char::from(byte).to_digit(16)?;
+        number = number.checked_mul(16)? | u64::from(digit);
+    }
+    (!digits.is_empty()).then_some(number)
 }
 
 #[cfg(test)]
@@ -97,7 +100,10 @@ mod tests {
 
     fn at(table: &Table, address: u64) -> Option<&str> {
         let found = table.find(address)?;
-        std::str::from_utf8(table.name(found.index)).ok()
+        match table.name(found.index) {
+            Cow::Borrowed(name) => std::str::from_utf8(name).ok(),
+            Cow::Owned(_) => None,
+        }
     }
 
     #[test]

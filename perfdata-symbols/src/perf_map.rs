@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &[u8]) -> Table {
         let Some(Function { start, end, name }) = Function::of_line(line) else {
             continue;
         };
-        let Some(at) = builder.add_names(&[name, b"\0"].concat()) else {
+        let Some(at) = builder.add_name(name) else {
             break;
         };
         let size = end.saturating_sub(start);
@@ -101,7 +101,7 @@ mod tests {
             parse(b"1000 20 first name\n0x1020 10 second\n1000 20 newer\nrubbish\n1040 x y\n");
         let at = |address| {
             let found = table.find(address)?;
-            Some(String::from_utf8_lossy(table.name(found.index)).into_owned())
+            Some(String::from_utf8_lossy(&table.name(found.index)).into_owned())
         };
         assert_eq!(at(0x101f).as_deref(), Some("newer"));
         assert_eq!(at(0x1020).as_deref(), Some("second"));

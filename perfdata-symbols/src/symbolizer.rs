@@ -44,6 +44,18 @@ struct Object {
     missed: u64,
 }
 
+/// Where a symbol was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SymbolPlace {
+    /// The number of the object that contains it. The numbers of a [`Symbolizer`] count from 0.
+    pub object: u32,
+    /// The number of the symbol in its object.
+    pub index: u32,
+    /// Offset of the address in the symbol, in bytes.
+    pub offset: u64,
+}
+
 /// A symbol that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,6 +120,8 @@ pub struct Symbolizer {
     held: usize,
     now: u64,
     unmapped: u64,
+    /// The name of the last symbol.
+    name: Vec<u8>,
     lines: Option<Lines>,
     has_inlines: bool,
     has_lines: bool,
@@ -128,6 +142,7 @@ impl Symbolizer {
             held: 0,
             now: 0,
             unmapped: 0,
+            name: Vec::new(),
         }
     }
 
@@ -189,6 +204,12 @@ impl Symbolizer {
 
     /// Returns the symbol at the address of a frame, as perf chooses it; `None` if it is not known.
     pub fn resolve(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<Symbol<'_>> {
+        let place = self.locate(sample, frame)?;
+        self.symbol(place)
+    }
+
+    /// Returns where the symbol at the address of a frame is; `None` if it is not known.
+    pub fn locate(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<SymbolPlace> {
         let Some((id, dso)) = frame.dso_id().zip(frame.dso()) else {
             self.unmapped = self.unmapped.saturating_add(1);
             return None;
@@ -216,12 +237,10 @@ impl Symbolizer {
         let at = usize::try_from(number).ok()?;
         if dso.kind == DsoKind::KernelSymbol {
             // The name of the object is that of its only symbol.
-            return Some(Symbol {
+            return Some(SymbolPlace {
                 object: number,
                 index: 0,
                 offset: frame.offset()?,
-                name: &self.objects.get(at)?.name,
-                is_mangled: false,
             });
         }
         self.now = self.now.saturating_add(1);
@@ -249,12 +268,29 @@ impl Symbolizer {
             object.missed = object.missed.saturating_add(1);
             return None;
         };
-        Some(Symbol {
+        Some(SymbolPlace {
             object: number,
             index: found.index,
             offset: address.wrapping_sub(found.start),
-            name: symbols.table.name(found.index),
-            is_mangled: symbols.is_mangled,
+        })
+    }
+
+    /// Returns the symbol at the place that [`locate`](Self::locate) returned last.
+    pub fn symbol(&mut self, place: SymbolPlace) -> Option<Symbol<'_>> {
+        let object = self.objects.get(usize::try_from(place.object).ok()?)?;
+        let (name, is_mangled) = match &object.state {
+            State::Known(symbols) => (symbols.table.name(place.index), symbols.is_mangled),
+            // The name of a symbol that the kernel added is that of its object.
+            _ => (Cow::Borrowed(&*object.name), false),
+        };
+        self.name.clear();
+        self.name.extend_from_slice(&name);
+        Some(Symbol {
+            object: place.object,
+            index: place.index,
+            offset: place.offset,
+            name: &self.name,
+            is_mangled,
         })
     }
 

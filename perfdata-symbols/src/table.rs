@@ -2,10 +2,13 @@
 //! (tools/perf/util/symbol.c, Linux 7.2).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
+
+use crate::names::Names;
 
 /// The size of a page, up to which the last symbol of a table without sizes extends.
 const PAGE: u64 = 4096;
@@ -62,33 +65,41 @@ struct Tie {
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     list: Vec<New>,
-    names: Vec<u8>,
+    names: Names,
 }
 
 impl Builder {
     /// Adds names that each end with NUL. Returns the offset of the first one; `None` if the names
     /// have 4 GiB.
     pub fn add_names(&mut self, names: &[u8]) -> Option<u32> {
-        let at = u32::try_from(self.names.len()).ok()?;
-        let len = self.names.len().checked_add(names.len())?;
-        u32::try_from(len).ok()?;
-        self.names.extend_from_slice(names);
-        // A truncated list of names must not continue in the next one.
-        if names.last().is_some_and(|&last| last != 0) {
-            self.names.push(0);
-        }
-        Some(at)
+        self.names.add(names)
+    }
+
+    /// Adds one name without its NUL. Returns its offset; `None` if the names have 4 GiB.
+    pub fn add_name(&mut self, name: &[u8]) -> Option<u32> {
+        self.names.add_one(name)
+    }
+
+    /// Adds names in a file, which are read when they are needed. Returns the offset of the first
+    /// one; `None` if the names have 4 GiB.
+    pub fn add_names_of(&mut self, file: File, offset: u64, size: u64) -> Option<u32> {
+        self.names.add_file(file, offset, size)
     }
 
     /// Returns the name at an offset.
-    pub fn name(&self, at: u32) -> &[u8] {
-        name_in(&self.names, at)
+    pub fn name(&self, at: u32) -> Cow<'_, [u8]> {
+        self.names.get(at)
     }
 
-    /// Returns the name of the symbol at each address, of those that were added so far.
-    pub fn starts(&self, demangled: Demangle) -> HashMap<u64, u32, RandomState> {
+    /// Returns the name of the symbol at each of `wanted` addresses, of those that were added so far.
+    pub fn starts(
+        &self,
+        wanted: &HashSet<u64, RandomState>,
+        demangled: Demangle,
+    ) -> HashMap<u64, u32, RandomState> {
         let list = with_ends(self.list.clone());
         let same = list.chunk_by(|one, other| one.start == other.start);
+        let same = same.filter(|same| same.first().is_some_and(|new| wanted.contains(&new.start)));
         let name = |same: &[New]| match best_of(same, &self.names, demangled)? {
             Best::One(new) => Some((new.start, new.name)),
             Best::Tie(tied) => {
@@ -98,6 +109,11 @@ impl Builder {
             }
         };
         same.filter_map(name).collect()
+    }
+
+    /// Reserves memory for more symbols.
+    pub fn reserve(&mut self, symbols: usize) {
+        self.list.reserve(symbols);
     }
 
     /// Adds a symbol. A symbol of unknown size has size 0.
@@ -144,7 +160,7 @@ impl Builder {
             }));
         }
         kept.shrink_to_fit();
-        names.shrink_to_fit();
+        names.shrink();
         Table {
             list: kept,
             names,
@@ -162,7 +178,10 @@ enum Best {
 }
 
 /// Returns the best of symbols at the same address.
-fn best_of(same: &[New], names: &[u8], demangled: Demangle) -> Option<Best> {
+fn best_of(same: &[New], names: &Names, demangled: Demangle) -> Option<Best> {
+    if let [one] = same {
+        return Some(Best::One(*one));
+    }
     let mut tied: Vec<New> = Vec::new();
     for new in same {
         match tied.first().map(|best| rank(new).cmp(&rank(best))) {
@@ -217,7 +236,11 @@ fn with_ends(mut list: Vec<New>) -> Vec<New> {
 }
 
 /// Returns the offset of the name that perf prefers.
-fn best_name(offsets: impl Iterator<Item = u32>, names: &[u8], demangled: Demangle) -> Option<u32> {
+fn best_name(
+    offsets: impl Iterator<Item = u32>,
+    names: &Names,
+    demangled: Demangle,
+) -> Option<u32> {
     offsets.reduce(
         |best, new| match is_second_better(best, new, names, demangled) {
             true => new,
@@ -228,11 +251,9 @@ fn best_name(offsets: impl Iterator<Item = u32>, names: &[u8], demangled: Demang
 
 /// Returns whether perf prefers the second one of two symbols with the same properties
 /// (`choose_best_symbol`).
-fn is_second_better(first: u32, second: u32, names: &[u8], demangled: Demangle) -> bool {
-    let (a, b) = (
-        demangled(name_in(names, first)),
-        demangled(name_in(names, second)),
-    );
+fn is_second_better(first: u32, second: u32, names: &Names, demangled: Demangle) -> bool {
+    let (a, b) = (names.get(first), names.get(second));
+    let (a, b) = (demangled(&a), demangled(&b));
     let underscores = |name: &[u8]| name.iter().take_while(|&&byte| byte == b'_').count();
     if underscores(&a) != underscores(&b) {
         return underscores(&b) < underscores(&a);
@@ -244,19 +265,11 @@ fn is_second_better(first: u32, second: u32, names: &[u8], demangled: Demangle) 
     a.starts_with(b"SyS") || a.starts_with(b"compat_SyS")
 }
 
-fn name_in(names: &[u8], at: u32) -> &[u8] {
-    let rest = usize::try_from(at)
-        .ok()
-        .and_then(|at| names.get(at..))
-        .unwrap_or_default();
-    rest.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
 /// The symbols of an object, by address.
 #[derive(Debug)]
 pub(crate) struct Table {
     list: Vec<Entry>,
-    names: Vec<u8>,
+    names: Names,
     /// In the order of the entries.
     ties: Vec<Tie>,
     demangled: Demangle,
@@ -295,12 +308,12 @@ impl Table {
     }
 
     /// Returns the name of a symbol, as it is in the object.
-    pub fn name(&self, index: u32) -> &[u8] {
+    pub fn name(&self, index: u32) -> Cow<'_, [u8]> {
         let entry = usize::try_from(index)
             .ok()
             .and_then(|index| self.list.get(index));
         let Some(entry) = entry else {
-            return &[];
+            return Cow::Borrowed(&[]);
         };
         let tie = self.ties.binary_search_by_key(&index, |tie| tie.entry);
         let tie = tie.ok().and_then(|at| self.ties.get(at));
@@ -310,12 +323,12 @@ impl Table {
                 best_name(offsets, &self.names, self.demangled).unwrap_or(entry.name)
             })
         });
-        name_in(&self.names, name)
+        self.names.get(name)
     }
 
     /// Returns the address of the symbol called `name`.
     pub fn address_of(&self, name: &[u8]) -> Option<u64> {
-        let is_called = |at: u32| name_in(&self.names, at) == name;
+        let is_called = |at: u32| *self.names.get(at) == *name;
         let one = self.list.iter().find(|entry| is_called(entry.name));
         let tied = || {
             let has_name = |tie: &&Tie| tie.names.iter().any(|&at| is_called(at));
@@ -338,7 +351,7 @@ impl Table {
         });
         ties.fold(0, usize::saturating_add)
             .saturating_add(self.list.len().saturating_mul(size_of::<Entry>()))
-            .saturating_add(self.names.len())
+            .saturating_add(self.names.held())
     }
 }
 
@@ -375,7 +388,10 @@ mod tests {
 
     fn at(table: &Table, address: u64) -> Option<&str> {
         let found = table.find(address)?;
-        Some(std::str::from_utf8(table.name(found.index)).unwrap())
+        match table.name(found.index) {
+            Cow::Borrowed(name) => Some(std::str::from_utf8(name).unwrap()),
+            Cow::Owned(_) => panic!("the names are in memory"),
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Symbols for the procedure linkage table, which ELF files do not contain
 //! (tools/perf/util/symbol-elf.c, `dso__synthesize_plt_symbols`, Linux 7.2).
 
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
 use object::Endian as _;
 use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
 
@@ -98,20 +101,28 @@ impl Elf {
             None => (plt.offset.saturating_add(header), entry, header),
         };
         if head > 0 {
-            let name = builder.add_names(b".plt\0")?;
+            let name = builder.add_name(b".plt")?;
             builder.add(plt.offset, head, name, GLOBAL);
         }
         let names = self.names_of(table?)?;
         // The linker may list indirect functions last; the entries have the order of the addresses
         // that the relocations change.
         relocations.sort_by_key(|relocation| relocation.offset);
-        let mut starts = None;
+        let of_functions = relocations.iter().filter_map(|relocation| {
+            let at = relocation.addend?;
+            let has_name = names.get(relocation.symbol).is_some();
+            (!has_name).then(|| self.offset_of(at).unwrap_or(at))
+        });
+        let of_functions: HashSet<u64, RandomState> = of_functions.collect();
+        let starts = match of_functions.is_empty() {
+            true => HashMap::default(),
+            false => builder.starts(&of_functions, demangled),
+        };
         for (number, relocation) in (0_u64..).zip(relocations) {
             // The relocation of an indirect function contains its address instead of a name.
             let called = match (names.get(relocation.symbol), relocation.addend) {
                 (Some(called), _) => called.to_vec(),
                 (None, Some(at)) => {
-                    let starts = starts.get_or_insert_with(|| builder.starts(demangled));
                     let start = self.offset_of(at).unwrap_or(at);
                     match starts.get(&start) {
                         Some(&name) => builder.name(name).to_vec(),
@@ -120,7 +131,7 @@ impl Elf {
                 }
                 (None, None) => continue,
             };
-            let name = builder.add_names(&[&called, &b"@plt\0"[..]].concat())?;
+            let name = builder.add_name(&[&called, &b"@plt"[..]].concat())?;
             let skipped = number.saturating_mul(entry);
             builder.add(start.saturating_add(skipped), entry, name, GLOBAL);
         }
@@ -152,7 +163,7 @@ impl Elf {
                 Some(name) => name.to_vec(),
                 None => format!("offset_{at:#x}").into_bytes(),
             };
-            let name = builder.add_names(&[&called, &b"@plt\0"[..]].concat())?;
+            let name = builder.add_name(&[&called, &b"@plt"[..]].concat())?;
             builder.add(at, size, name, GLOBAL);
         }
         Some(())
