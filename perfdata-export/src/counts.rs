@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
@@ -36,10 +38,25 @@ impl Sums {
 /// Receives a line and its sums.
 type Put<'a> = &'a mut dyn FnMut(&[u8], Sums) -> Result<()>;
 
+/// A stack, and its sums.
+#[derive(Debug)]
+struct Stack {
+    /// Where its numbers are.
+    range: Range<usize>,
+    sums: Sums,
+    /// The stack before it with the same hash.
+    same_hash: Option<u32>,
+}
+
 /// The sums of each stack, which is a list of numbers.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    known: HashMap<Box<[u32]>, Sums, RandomState>,
+    /// The numbers of all stacks.
+    numbers: Vec<u32>,
+    /// In the order in which they were added first.
+    stacks: Vec<Stack>,
+    /// The last stack with each hash.
+    known: HashMap<u64, u32, RandomState>,
     held: usize,
     most_memory: usize,
     parts: Vec<File>,
@@ -48,6 +65,8 @@ pub(crate) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         Counts {
+            numbers: Vec::new(),
+            stacks: Vec::new(),
             known: HashMap::default(),
             held: 0,
             most_memory: MOST_MEMORY,
@@ -68,27 +87,51 @@ impl Counts {
         text: impl Fn(&[u32]) -> Vec<u8>,
     ) -> Result<()> {
         let sums = Sums { samples: 1, weight };
-        if let Some(known) = self.known.get_mut(stack) {
-            known.add(sums);
-            return Ok(());
+        let hash = self.known.hasher().hash_one(stack);
+        let last = self.known.get(&hash).copied();
+        let mut next = last;
+        while let Some(known) = next
+            && let Some(known) = usize::try_from(known)
+                .ok()
+                .and_then(|at| self.stacks.get_mut(at))
+        {
+            if self.numbers.get(known.range.clone()) == Some(stack) {
+                known.sums.add(sums);
+                return Ok(());
+            }
+            next = known.same_hash;
         }
+        let number = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
+        let start = self.numbers.len();
+        self.numbers.extend_from_slice(stack);
+        self.stacks.push(Stack {
+            range: start..self.numbers.len(),
+            sums,
+            same_hash: last,
+        });
+        self.known.insert(hash, number);
         let size = size_of_val(stack).saturating_add(ENTRY);
         self.held = self.held.saturating_add(size);
-        self.known.insert(stack.into(), sums);
         if self.held > self.most_memory {
             self.spill(&text)?;
         }
         Ok(())
     }
 
+    /// Returns the stacks in memory with their sums.
+    fn stacks(&self) -> impl Iterator<Item = (&[u32], Sums)> {
+        let numbers = |stack: &Stack| self.numbers.get(stack.range.clone()).unwrap_or_default();
+        self.stacks
+            .iter()
+            .map(move |stack| (numbers(stack), stack.sums))
+    }
+
     /// Returns the lines of all stacks in memory, sorted, and forgets the stacks.
     fn take_sorted(&mut self, text: &impl Fn(&[u32]) -> Vec<u8>) -> Vec<Line> {
-        self.held = 0;
-        let known = std::mem::take(&mut self.known);
-        let mut lines: Vec<Line> = known
-            .into_iter()
-            .map(|(stack, count)| (text(&stack), count))
-            .collect();
+        let lines = self.stacks().map(|(stack, sums)| (text(stack), sums));
+        let mut lines: Vec<Line> = lines.collect();
+        (self.held, self.numbers, self.stacks) = (0, Vec::new(), Vec::new());
+        self.known.clear();
         lines.sort_unstable();
         // Different stacks may have the same line.
         lines.dedup_by(|later, first| {
@@ -119,6 +162,30 @@ impl Counts {
         let rest = self.take_sorted(&text);
         merge(self.parts, rest, put)
     }
+}
+
+impl Counts {
+    /// Passes all stacks with their sums to `put`: in the order in which they were added, or if they
+    /// need more than the memory, sorted.
+    pub fn finish_numbers(self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
+        if self.parts.is_empty() {
+            return self.stacks().try_for_each(|(stack, sums)| put(stack, sums));
+        }
+        self.finish(line, &mut |line, sums| put(&numbers(line), sums))
+    }
+}
+
+/// Returns a list of numbers as bytes.
+pub(crate) fn line(numbers: &[u32]) -> Vec<u8> {
+    let bytes = numbers.iter().flat_map(|number| number.to_be_bytes());
+    bytes.collect()
+}
+
+/// Returns the numbers of a [line].
+pub(crate) fn numbers(line: &[u8]) -> Vec<u32> {
+    let numbers = line.chunks_exact(4);
+    let numbers = numbers.filter_map(|bytes| Some(u32::from_be_bytes(*bytes.first_chunk()?)));
+    numbers.collect()
 }
 
 /// Writes a sorted part: for each line its sums, its length and its bytes.
@@ -224,5 +291,34 @@ mod tests {
         assert!(all.is_sorted());
         assert_eq!(with_memory(1), all);
         assert_eq!(with_memory(10_000), all);
+    }
+
+    #[test]
+    fn stacks_keep_their_order_or_are_sorted() {
+        let with_memory = |most_memory| {
+            let mut counts = Counts {
+                most_memory,
+                ..Counts::default()
+            };
+            for stack in [&[7, 300][..], &[1], &[7, 300], &[], &[7]] {
+                counts.add(stack, 5, line).unwrap();
+            }
+            let mut stacks = Vec::new();
+            let mut put = |stack: &[u32], sums: Sums| {
+                stacks.push((stack.to_vec(), sums.samples, sums.weight));
+                Ok(())
+            };
+            counts.finish_numbers(&mut put).unwrap();
+            stacks
+        };
+        let mut all = vec![
+            (vec![7, 300], 2, 10),
+            (vec![1], 1, 5),
+            (vec![], 1, 5),
+            (vec![7], 1, 5),
+        ];
+        assert_eq!(with_memory(usize::MAX), all);
+        all.sort();
+        assert_eq!(with_memory(1), all);
     }
 }

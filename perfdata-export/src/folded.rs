@@ -12,6 +12,7 @@ use perfdata_session::{CommId, DsoKind};
 use crate::counts::Counts;
 use crate::error::{Error, Result};
 use crate::events::is_dummy;
+use crate::places::Places;
 use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
 use crate::tables::{FunctionId, ModuleId, Tables};
 use crate::text::push_text;
@@ -66,6 +67,8 @@ pub struct Folded<W> {
     texts: Texts,
     roots: HashMap<(CommId, i64, i64), u32, RandomState>,
     keys: HashMap<Key, u32, RandomState>,
+    /// The texts at places, except in Java programs.
+    places: Places,
     event: Option<Box<[u8]>>,
     others: u64,
     stack: Vec<u32>,
@@ -119,6 +122,7 @@ impl<W: Write> Folded<W> {
             texts: Texts::default(),
             roots: HashMap::default(),
             keys: HashMap::default(),
+            places: Places::default(),
             event: None,
             others: 0,
             stack: Vec::new(),
@@ -277,7 +281,16 @@ impl<W: Write> Sink for Folded<W> {
         stack.push(self.root_of(sample));
         let is_java = sample.sample.comm().starts_with(b"java");
         for frame in sample.frames.iter().rev() {
-            stack.push(self.frame(frame, is_java, sample.tables));
+            let place = frame.place.filter(|_| !is_java);
+            let text = match self.places.get(sample.tables, place) {
+                Some(text) => text,
+                None => {
+                    let text = self.frame(frame, is_java, sample.tables);
+                    self.places.set(sample.tables, place, text);
+                    text
+                }
+            };
+            stack.push(text);
         }
         let texts = &self.texts;
         let weight = sample.sample.weight();

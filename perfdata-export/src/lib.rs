@@ -66,6 +66,7 @@ mod json;
 mod machine;
 mod message;
 mod otlp;
+mod places;
 mod pprof;
 mod profile;
 mod resolve;

@@ -28,6 +28,11 @@ impl Message {
         &self.0
     }
 
+    /// Removes all fields.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn key(&mut self, field: u32, kind: u64) {
         varint(&mut self.0, u64::from(field) << 3 | kind);
     }

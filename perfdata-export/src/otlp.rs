@@ -7,11 +7,11 @@ use std::io::{BufWriter, Write};
 
 use foldhash::fast::RandomState;
 
-use crate::counts::Sums;
+use crate::counts::{Sums, line, numbers};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::message::{Message, varint};
-use crate::profile::{Label, LabelValue, Profile, line, numbers};
+use crate::profile::{Label, LabelValue, Profile};
 use crate::resolve::{ResolvedSample, Sink};
 use crate::shown::Interned;
 use crate::spool::Spool;

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::message::{Message, varint};
-use crate::profile::{Label, LabelValue, Profile, line, numbers};
+use crate::profile::{Label, LabelValue, Profile};
 use crate::resolve::{ResolvedSample, Sink};
 use crate::tables::Tables;
 
@@ -117,10 +117,10 @@ impl<W: Write> Pprof<W> {
         let counts = std::mem::take(&mut self.profile.counts);
         let (labels, events) = (&self.profile.labels, self.profile.events.list().len());
         let out = &mut self.out;
-        counts.finish(line, &mut |line, sums| {
-            let sample = sample(line, sums, events, labels, &keys);
-            let mut whole = Message::default();
-            whole.message(2, &sample);
+        let (mut sample, mut whole) = (SampleMessage::default(), Message::default());
+        counts.finish_numbers(&mut |numbers, sums| {
+            whole.clear();
+            whole.message(2, sample.of(numbers, sums, events, labels, &keys));
             out.write_all(whole.bytes()).map_err(Error::Output)
         })
     }
@@ -185,40 +185,56 @@ impl<W: Write> Pprof<W> {
     }
 }
 
-/// Returns a sample: the line of [`Counts`] consists of the event, the labels, and the locations.
-fn sample(line: &[u8], sums: Sums, events: usize, labels: &[Label], keys: &[u32]) -> Message {
-    let numbers = numbers(line);
-    let (event, rest) = numbers.split_first().unwrap_or((&0, &[]));
-    let (values, locations) = rest.split_at_checked(labels.len()).unwrap_or_default();
-    let mut message = Message::default();
-    let mut packed = Vec::new();
-    for &location in locations {
-        varint(&mut packed, location.into());
-    }
-    message.packed(1, &packed);
-    let mut packed = Vec::new();
-    for number in 0..events {
-        let is_it = usize::try_from(*event) == Ok(number);
-        let (samples, weight) = if is_it {
-            (sums.samples, sums.weight)
-        } else {
-            (0, 0)
-        };
-        varint(&mut packed, samples);
-        varint(&mut packed, weight.min(i64::MAX.cast_unsigned()));
-    }
-    message.packed(2, &packed);
-    for ((label, key), &value) in labels.iter().zip(keys).zip(values) {
-        let mut pair = Message::default();
-        pair.number(1, (*key).into());
-        match label.value(value) {
-            Some(LabelValue::Text(text)) => pair.number(2, text.into()),
-            Some(LabelValue::Number(number)) => pair.number(3, number.cast_unsigned()),
-            None => continue,
+/// The message of a sample, and the numbers in it.
+#[derive(Default)]
+struct SampleMessage {
+    message: Message,
+    packed: Vec<u8>,
+}
+
+impl SampleMessage {
+    /// Returns a sample. The numbers are the event, the labels, and the locations.
+    fn of(
+        &mut self,
+        numbers: &[u32],
+        sums: Sums,
+        events: usize,
+        labels: &[Label],
+        keys: &[u32],
+    ) -> &Message {
+        let SampleMessage { message, packed } = self;
+        let (event, rest) = numbers.split_first().unwrap_or((&0, &[]));
+        let (values, locations) = rest.split_at_checked(labels.len()).unwrap_or_default();
+        message.clear();
+        packed.clear();
+        for &location in locations {
+            varint(packed, location.into());
         }
-        message.message(3, &pair);
+        message.packed(1, packed);
+        packed.clear();
+        for number in 0..events {
+            let is_it = usize::try_from(*event) == Ok(number);
+            let (samples, weight) = if is_it {
+                (sums.samples, sums.weight)
+            } else {
+                (0, 0)
+            };
+            varint(packed, samples);
+            varint(packed, weight.min(i64::MAX.cast_unsigned()));
+        }
+        message.packed(2, packed);
+        for ((label, key), &value) in labels.iter().zip(keys).zip(values) {
+            let mut pair = Message::default();
+            pair.number(1, (*key).into());
+            match label.value(value) {
+                Some(LabelValue::Text(text)) => pair.number(2, text.into()),
+                Some(LabelValue::Number(number)) => pair.number(3, number.cast_unsigned()),
+                None => continue,
+            }
+            message.message(3, &pair);
+        }
+        message
     }
-    message
 }
 
 impl<W: Write> Sink for Pprof<W> {

@@ -7,10 +7,11 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
 use perfdata_session::{DsoKind, MappingId, Sample, Session};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, line};
 use crate::error::Result;
 use crate::events::Events;
 use crate::machine::Machine;
+use crate::places::Places;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
 use crate::tables::{FunctionId, Module, ModuleId};
 use crate::text::push_text;
@@ -160,6 +161,7 @@ pub(crate) struct Profile {
     /// The locations with their lines: first those of inlined functions. They are numbered from 1.
     pub locations: Vec<(Location, Vec<Line>)>,
     location_ids: HashMap<Location, u32, RandomState>,
+    places: Places,
     /// They are numbered from 1.
     pub mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
@@ -223,7 +225,14 @@ impl Profile {
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
         {
-            let number = self.location(frame, inlined, sample.session());
+            let number = match self.places.get(resolved.tables, frame.place) {
+                Some(number) => number,
+                None => {
+                    let number = self.location(frame, inlined, sample.session());
+                    self.places.set(resolved.tables, frame.place, number);
+                    number
+                }
+            };
             stack.push(number);
             rest = after;
             if self.program.is_none() {
@@ -336,17 +345,4 @@ fn is_program(module: &Module, comm: &[u8]) -> bool {
     let file = module.name.rsplit(|&byte| byte == b'/').next();
     let file = file.unwrap_or_default();
     module.kind == DsoKind::File && file.get(..15).unwrap_or(file) == comm
-}
-
-/// Returns a list of numbers as bytes.
-pub(crate) fn line(numbers: &[u32]) -> Vec<u8> {
-    let bytes = numbers.iter().flat_map(|number| number.to_be_bytes());
-    bytes.collect()
-}
-
-/// Returns the numbers of a [line].
-pub(crate) fn numbers(line: &[u8]) -> Vec<u32> {
-    let numbers = line.chunks_exact(4);
-    let numbers = numbers.filter_map(|bytes| Some(u32::from_be_bytes(*bytes.first_chunk()?)));
-    numbers.collect()
 }

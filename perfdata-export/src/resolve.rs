@@ -1,6 +1,7 @@
 //! The pass over the samples, and the interface of all formats.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -12,6 +13,7 @@ use perfdata_symbols::{Symbolizer, Unresolved, perf_map};
 use perfdata_tracepoint::Like;
 
 use crate::error::Result;
+use crate::places::PlaceId;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 use crate::tracepoints::Tracepoints;
 
@@ -43,6 +45,8 @@ pub struct ResolvedFrame {
     pub is_inlined: bool,
     /// The line in the source file of the function, from 1; 0 if it is not known.
     pub line: u32,
+    /// The number of the place, if it has one.
+    pub(crate) place: Option<PlaceId>,
 }
 
 impl ResolvedFrame {
@@ -58,10 +62,12 @@ impl ResolvedFrame {
             function_offset: 0,
             is_inlined: false,
             line: 0,
+            place: None,
         }
     }
 
-    fn set(&mut self, known: &Known) {
+    fn set(&mut self, place: PlaceId, known: &Known) {
+        self.place = Some(place);
         self.module = Some(known.module);
         self.function = known.function.map(|(id, _)| id);
         self.function_offset = known.function.map_or(0, |(_, offset)| offset);
@@ -272,6 +278,8 @@ impl Pass {
                 symbols,
                 tables: Tables::default(),
                 known: HashMap::default(),
+                places: Vec::new(),
+                recent: vec![Recent::default(); RECENT].into(),
                 modules: Vec::new(),
                 before_exec: false,
             },
@@ -347,8 +355,47 @@ impl Pass {
     }
 }
 
-/// An address in a mapping, whether it is a return address, and for generated code its process.
-type Place = (MappingId, u64, bool, Option<u32>);
+/// An address in a mapping, as a frame of a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    mapping: MappingId,
+    address: u64,
+    mode: CpuMode,
+    is_return: bool,
+    /// The process, for generated code.
+    pid: Option<u32>,
+}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two numbers are hashed faster than each part.
+        let mapping = self.mapping.index() as u64;
+        let rest = u64::from(self.mode.0) << 1 | u64::from(self.is_return);
+        state.write_u64(self.address);
+        state.write_u64(mapping << 20 ^ rest);
+        if let Some(pid) = self.pid {
+            state.write_u32(pid);
+        }
+    }
+}
+
+/// A place that was looked up, and its number.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent(Option<(Place, PlaceId)>);
+
+/// Number of recent places, a power of two.
+const RECENT: usize = 1 << 13;
+
+impl Place {
+    /// Returns its index among the recent places.
+    #[inline]
+    fn recent(&self) -> usize {
+        // Multiplication by the golden ratio distributes neighbouring addresses and mappings.
+        let mapping = (self.mapping.index() as u64).rotate_left(32);
+        let hash = (self.address ^ mapping).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        usize::try_from(hash).unwrap_or_default() & (RECENT - 1)
+    }
+}
 
 /// What is known about a place.
 #[derive(Debug, Clone)]
@@ -367,7 +414,10 @@ struct Known {
 struct Resolver {
     symbols: Option<Symbolizer>,
     tables: Tables,
-    known: HashMap<Place, Known, RandomState>,
+    known: HashMap<Place, PlaceId, RandomState>,
+    /// What is known about each place: the first one has the number 1.
+    places: Vec<Known>,
+    recent: Box<[Recent]>,
     /// The module of each mapping that does not belong to a process, if no functions are searched.
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
@@ -389,6 +439,7 @@ impl Resolver {
             function_offset: 0,
             is_inlined: true,
             line,
+            place: None,
             ..resolved
         }));
         frames.push(resolved);
@@ -436,25 +487,35 @@ impl Resolver {
             resolved.module = Some(module);
             return (resolved, None);
         }
+        let mut place = Place {
+            mapping: id,
+            address: frame.address,
+            mode: frame.mode,
+            is_return: frame.is_return,
+            pid: None,
+        };
+        let recent = place.recent();
+        if let Some(&Recent(Some((known, number)))) = self.recent.get(recent)
+            && known == place
+        {
+            return self.known_at(number, resolved);
+        }
         let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
             return (resolved, None);
         };
         let pid = sample.thread().map(|thread| thread.pid);
-        let pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
-        let place = (id, frame.address, frame.is_return, pid);
-        // Without symbols, the address does not matter.
-        let symbols = self.symbols.as_mut();
-        if symbols.is_some()
-            && let Some(known) = self.known.get(&place)
-        {
-            resolved.set(known);
-            return (resolved, known.inlined.clone());
+        place.pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
+        if let Some(&number) = self.known.get(&place) {
+            self.set_recent(place, number);
+            return self.known_at(number, resolved);
         }
+        let pid = place.pid;
         let module = self.tables.module_of((mapping.dso, pid), || Module {
             name: shown_name(dso, &mapping, pid),
             kind: dso.kind,
             build_id: frame.build_id(),
         });
+        let symbols = self.symbols.as_mut();
         let Some(symbols) = symbols else {
             resolved.module = Some(module);
             if dso.kind != DsoKind::Anonymous {
@@ -469,16 +530,19 @@ impl Resolver {
         };
         let mut inlined = symbols.source_frames(sample, frame);
         let own = inlined.pop().unwrap_or_default();
-        let function = symbols.resolve(sample, frame).map(|symbol| {
-            let make = || Function {
-                name: symbol.demangled().as_ref().into(),
-                system_name: symbol.name.into(),
-                file: own.file.clone(),
-                start_line: own.start_line,
+        let found = symbols.locate(sample, frame);
+        let function = found.and_then(|found| {
+            let key = ((found.object, found.index), own.file.clone());
+            let make = || {
+                let symbol = symbols.symbol(found)?;
+                Some(Function {
+                    name: symbol.demangled().as_ref().into(),
+                    system_name: symbol.name.into(),
+                    file: own.file.clone(),
+                    start_line: own.start_line,
+                })
             };
-            let key = (symbol.object, symbol.index);
-            let id = self.tables.function_of(key, own.file.as_ref(), make);
-            (id, symbol.offset)
+            Some((self.tables.function_of(key, make)?, found.offset))
         });
         // perf shows neither of them at an address without a symbol.
         let is_known = function.is_some();
@@ -493,12 +557,44 @@ impl Resolver {
             line: if is_known { own.line } else { 0 },
             inlined: (!inlined.is_empty()).then(|| inlined.into()),
         };
-        resolved.set(&known);
-        if self.known.len() >= MOST_ADDRESSES {
+        if self.places.len() >= MOST_ADDRESSES {
             self.known.clear();
+            self.places.clear();
+            self.recent.fill(Recent::default());
+            self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
-        self.known.insert(place, known.clone());
-        (resolved, known.inlined)
+        self.places.push(known);
+        let number = u32::try_from(self.places.len()).ok();
+        let Some(number) = number.and_then(PlaceId::new) else {
+            return (resolved, None);
+        };
+        self.known.insert(place, number);
+        self.set_recent(place, number);
+        self.known_at(number, resolved)
+    }
+
+    /// Remembers a place. That of generated code depends on the process.
+    fn set_recent(&mut self, place: Place, number: PlaceId) {
+        if place.pid.is_none()
+            && let Some(recent) = self.recent.get_mut(place.recent())
+        {
+            *recent = Recent(Some((place, number)));
+        }
+    }
+
+    /// Returns a frame with what is known about its place, and the functions that are inlined there.
+    #[inline]
+    fn known_at(
+        &self,
+        number: PlaceId,
+        mut resolved: ResolvedFrame,
+    ) -> (ResolvedFrame, Option<Inlined>) {
+        let at = usize::try_from(number.get().saturating_sub(1)).ok();
+        let Some(known) = at.and_then(|at| self.places.get(at)) else {
+            return (resolved, None);
+        };
+        resolved.set(number, known);
+        (resolved, known.inlined.clone())
     }
 }
 

@@ -88,11 +88,13 @@ pub struct Tables {
     inlined_ids: HashMap<InlinedKey, FunctionId, RandomState>,
     module_ids: HashMap<(DsoId, Option<u32>), ModuleId, RandomState>,
     held: usize,
+    /// Changes when the numbers of places start again.
+    pub(crate) epoch: u32,
 }
 
 /// The object and number of a symbol, and a source file of its function: code can be included from
 /// several ones.
-type SymbolKey = ((u32, u32), Option<Arc<[u8]>>);
+pub(crate) type SymbolKey = ((u32, u32), Option<Arc<[u8]>>);
 
 /// The module, name and source file of an inlined function.
 type InlinedKey = (ModuleId, Arc<[u8]>, Option<Arc<[u8]>>);
@@ -141,17 +143,15 @@ impl Tables {
     /// new.
     pub(crate) fn function_of(
         &mut self,
-        symbol: (u32, u32),
-        file: Option<&Arc<[u8]>>,
-        make: impl FnOnce() -> Function,
-    ) -> FunctionId {
-        let key = (symbol, file.cloned());
+        key: SymbolKey,
+        make: impl FnOnce() -> Option<Function>,
+    ) -> Option<FunctionId> {
         if let Some(&id) = self.function_ids.get(&key) {
-            return id;
+            return Some(id);
         }
-        let id = self.add(make());
+        let id = self.add(make()?);
         self.function_ids.insert(key, id);
-        id
+        Some(id)
     }
 
     /// Returns the number of an inlined function, if its name is known.

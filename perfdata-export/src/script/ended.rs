@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{Body, RecordType};
+use perfdata_session::Sample;
 
 use crate::error::Result;
 
@@ -54,8 +55,9 @@ impl EndedThreads {
         self.unnamed.contains(&tid)
     }
 
-    /// Returns whether a process has no mappings any more.
-    pub fn is_unmapped(&self, pid: u32) -> bool {
-        self.unmapped.contains(&pid)
+    /// Returns whether the process of a sample has no mappings any more.
+    pub fn is_unmapped_in(&self, sample: &Sample<'_>) -> bool {
+        let pid = sample.tid().filter(|_| !self.unmapped.is_empty());
+        pid.is_some_and(|tid| self.unmapped.contains(&tid.pid))
     }
 }

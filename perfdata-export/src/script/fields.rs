@@ -129,6 +129,11 @@ impl Set {
         Set(self.0 & !other.0)
     }
 
+    /// Returns those fields that are also in `other`.
+    pub const fn only(self, other: Set) -> Set {
+        Set(self.0 & other.0)
+    }
+
     /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -6,6 +6,7 @@ use perfdata_tracepoint::Like;
 
 use super::fields::Set;
 use super::line::Writer;
+use super::lines::Lines;
 use super::numbers::push_hex;
 use crate::resolve::ResolvedFrame;
 use crate::tables::Tables;
@@ -15,10 +16,10 @@ const UNKNOWN: &[u8] = b"[unknown]";
 
 impl Writer<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
-    pub(super) fn frames(&self, out: &mut Vec<u8>, shows_callchain: bool, before: u8) {
+    pub(super) fn frames(&self, out: &mut Vec<u8>, lines: &mut Lines, shows_callchain: bool) {
         let view = self.sample.sample.sample_view();
         if !shows_callchain || view.callchain_part().is_none() {
-            out.push(before);
+            out.push(b' ');
             let none = ResolvedFrame::unmapped(view.ip().unwrap_or_default(), CpuMode::USER);
             let frame = self.sample.frames.first().unwrap_or(&none);
             self.frame(out, frame, frame.address);
@@ -29,11 +30,25 @@ impl Writer<'_> {
             true => self.sample.frames,
             false => &[],
         };
+        lines.set_fields(self.fields);
+        let tables = self.tables();
         for frame in frames.iter().take(self.style.max_stack) {
+            let place = frame.place.filter(|_| !self.is_forgotten(frame));
+            if let Some(line) = lines.get(tables, place) {
+                out.extend_from_slice(line);
+                continue;
+            }
+            let start = out.len();
             out.push(b'\t');
             let address = self.shown_address(frame);
             self.frame(out, frame, address);
             out.push(b'\n');
+            // The recording can list the build ID of a kernel module later.
+            let module = frame.module.and_then(|id| tables.module(id));
+            let is_final = module.is_some_and(|module| module.kind != DsoKind::Module);
+            if is_final && let Some(line) = out.get(start..) {
+                lines.set(tables, place, line);
+            }
         }
     }
 
@@ -100,10 +115,8 @@ impl Writer<'_> {
     }
 
     /// Returns whether perf has forgotten the mapping of a frame.
-    pub(super) fn is_forgotten(&self, frame: &ResolvedFrame) -> bool {
-        let is_user = matches!(frame.mode, CpuMode::USER | CpuMode::GUEST_USER);
-        let pid = self.sample.sample.tid().filter(|_| is_user);
-        pid.is_some_and(|tid| self.ended.is_unmapped(tid.pid))
+    fn is_forgotten(&self, frame: &ResolvedFrame) -> bool {
+        self.is_unmapped && matches!(frame.mode, CpuMode::USER | CpuMode::GUEST_USER)
     }
 
     pub(super) fn symbol(&self, out: &mut Vec<u8>, frame: &ResolvedFrame, with_offset: bool) {

@@ -8,6 +8,7 @@ use super::bpf_output::push_bpf_output;
 use super::ended::EndedThreads;
 use super::events::Event;
 use super::fields::Set;
+use super::lines::Lines;
 use super::memory::push_data_source;
 use super::numbers::{
     pad_to, push_bytes, push_hex, push_left, push_number, push_page_size, push_signed,
@@ -92,9 +93,11 @@ impl<W: Write> PerfScript<W> {
             style: self.style,
             sample,
             event,
+            is_unmapped: self.ended.is_unmapped_in(&sample.sample),
             ended: &self.ended,
             names: &self.names,
         };
+        let lines = &mut self.lines;
         writer.start(out, shows_callchain);
         if fields.has(Set::PERIOD) {
             push_number(out, period, 10);
@@ -105,7 +108,7 @@ impl<W: Write> PerfScript<W> {
             out.extend_from_slice(b": ");
         }
         if event.is_branch {
-            writer.branch_sample(out, shows_callchain);
+            writer.branch_sample(out, lines, shows_callchain);
             return;
         }
         if fields.has(Set::TRACE) {
@@ -123,7 +126,7 @@ impl<W: Write> PerfScript<W> {
             writer.costs(out, decoded);
         }
         if fields.has(Set::IP) {
-            writer.frames(out, shows_callchain, b' ');
+            writer.frames(out, lines, shows_callchain);
         }
         if let Some(decoded) = decoded {
             let [intr, user] = event.registers;
@@ -183,6 +186,8 @@ pub(super) struct Writer<'a> {
     pub style: Style,
     pub sample: &'a ResolvedSample<'a>,
     pub event: &'a Event,
+    /// Whether perf has forgotten the mappings of the process.
+    pub is_unmapped: bool,
     pub ended: &'a EndedThreads,
     pub names: &'a [Box<[u8]>],
 }
@@ -237,15 +242,8 @@ impl Writer<'_> {
             self.misc(out);
         }
         if fields.has(Set::TIME) {
-            let start = out.len();
-            push_time(
-                out,
-                sample.time().unwrap_or(u64::MAX),
-                self.style.nanoseconds,
-            );
-            if !self.style.nanoseconds {
-                right_align(out, start, 12);
-            }
+            let time = sample.time().unwrap_or(u64::MAX);
+            push_time(out, time, self.style.nanoseconds);
             out.extend_from_slice(b": ");
         }
     }
@@ -295,9 +293,9 @@ impl Writer<'_> {
     }
 
     /// Appends the text of a sample that is a branch (`perf_sample__fprintf_bts`).
-    fn branch_sample(&self, out: &mut Vec<u8>, shows_callchain: bool) {
+    fn branch_sample(&self, out: &mut Vec<u8>, lines: &mut Lines, shows_callchain: bool) {
         if self.fields.has(Set::IP) {
-            self.frames(out, shows_callchain, b' ');
+            self.frames(out, lines, shows_callchain);
         }
         if self.fields.has(Set::ADDR) || self.event.has_data_address {
             out.extend_from_slice(b" => ");
@@ -319,10 +317,4 @@ impl Writer<'_> {
             self.dso(out, frame);
         }
     }
-}
-
-/// Moves what starts at `start` to the right, so that it has `width` characters.
-fn right_align(out: &mut Vec<u8>, start: usize, width: usize) {
-    let missing = width.saturating_sub(out.len().saturating_sub(start));
-    out.splice(start..start, std::iter::repeat_n(b' ', missing));
 }

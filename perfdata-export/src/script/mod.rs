@@ -9,6 +9,7 @@ mod events;
 mod fields;
 mod frames;
 mod line;
+mod lines;
 mod memory;
 mod numbers;
 
@@ -26,6 +27,7 @@ use ended::EndedThreads;
 use events::Events;
 pub use fields::{Fields, FieldsError};
 use fields::{Set, Shown};
+use lines::Lines;
 use perfdata_symbols::{Spelling, demangled_as};
 use perfdata_tracepoint::Like;
 
@@ -54,6 +56,7 @@ pub struct PerfScript<W> {
     counters: Counters,
     /// The names of functions, by their numbers, in the spelling of the version.
     names: Vec<Box<[u8]>>,
+    lines: Lines,
     /// Width of the longest source of data so far.
     source_width: usize,
 }
@@ -86,6 +89,7 @@ impl<W: Write> PerfScript<W> {
             ended: EndedThreads::default(),
             counters: Counters::default(),
             names: Vec::new(),
+            lines: Lines::default(),
             source_width: 0,
         }
     }
@@ -151,10 +155,11 @@ impl<W: Write> Sink for PerfScript<W> {
             _ => Spelling::Full,
         };
         for function in new.unwrap_or_default() {
-            let is_mangled = function.name != function.system_name;
-            self.names.push(match is_mangled {
-                true => demangled_as(&function.system_name, spelling).into(),
-                false => function.name.clone(),
+            // The name is spelled as by the newest version.
+            let is_spelled = spelling == Spelling::Full || function.name == function.system_name;
+            self.names.push(match is_spelled {
+                true => function.name.clone(),
+                false => demangled_as(&function.system_name, spelling).into(),
             });
         }
         self.sample_lines(sample)?;
