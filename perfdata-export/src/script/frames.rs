@@ -1,6 +1,6 @@
 //! The frames of a sample (tools/perf/util/evsel_fprintf.c, `sample__fprintf_sym`, 7.2).
 
-use perfdata_core::record::{CallchainContext, CpuMode, SampleView};
+use perfdata_core::record::{CallchainContext, CpuMode, SampleView, deferred_cookie};
 use perfdata_session::DsoKind;
 use perfdata_tracepoint::Like;
 
@@ -50,6 +50,26 @@ impl Writer<'_> {
                 lines.set(tables, place, line);
             }
         }
+        if !frames.is_empty() && frames.len() < self.style.max_stack {
+            self.cookie(out, view);
+        }
+    }
+
+    /// Appends what perf 7.2 shows in place of a deferred user callchain that never came.
+    fn cookie(&self, out: &mut Vec<u8>, view: SampleView<'_>) {
+        let is_shown = self.style.like >= Like::Perf7_2 && self.sample.sample.is_incomplete();
+        let Some(cookie) = deferred_cookie(view.callchain()).filter(|_| is_shown) else {
+            return;
+        };
+        out.push(b'\t');
+        push_hex(out, cookie, 16);
+        if self.fields.has(Set::SYM) {
+            out.extend_from_slice(b" (cookie)");
+        }
+        if self.fields.has(Set::DSO) {
+            out.extend_from_slice(b" ([unknown])");
+        }
+        out.push(b'\n');
     }
 
     /// Returns whether perf shows frames: a callchain without addresses has none, unless the user

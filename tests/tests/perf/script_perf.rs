@@ -180,6 +180,27 @@ fn all_fields_are_those_of_perf() {
     recordings::check_all(&list, |recording: &Recording| check(recording, LISTS));
 }
 
+/// perf 7.2 shows the cookies of deferred callchains that never came, if it shows functions.
+#[test]
+fn cookies_are_those_of_perf() {
+    let judges = perf::all().iter();
+    let judges = judges.filter(|perf| perf.endian == Endian::Little && perf.version.major >= 7);
+    let judges: Vec<&Perf> = judges.collect();
+    if judges.is_empty() {
+        return skipped::note("perf 7.2");
+    }
+    let recording = recordings::fixture("7.2-x86_64-file-defer-tp");
+    for perf in judges {
+        for fields in ["ip,sym", "comm,ip,sym,symoff,dso", "ip,dso", "ip"] {
+            let text = ours(&recording.path, perf, &[fields]).expect("intact");
+            let text = perf::text(&text.expect("the fields exist"));
+            let cookies = text.lines().filter(|line| line.contains("(cookie)"));
+            assert_eq!(cookies.count() > 0, fields.contains("sym"), "{fields}");
+            compare(&recording, perf, &[fields]).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 /// Every source of data, in a recording made for this test.
 #[test]
 fn sources_of_data_are_those_of_perf() {
