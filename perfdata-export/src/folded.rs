@@ -13,7 +13,7 @@ use crate::counts::Counts;
 use crate::error::{Error, Result};
 use crate::events::is_dummy;
 use crate::places::Places;
-use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
+use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
 use crate::tables::{FunctionId, ModuleId, Tables};
 use crate::text::push_text;
 
@@ -267,6 +267,14 @@ impl<W: Write> Folded<W> {
 }
 
 impl<W: Write> Sink for Folded<W> {
+    fn needs(&self) -> Needs {
+        // A thread that starts a program still has the frame of the program before.
+        Needs {
+            before_exec: true,
+            ..Needs::default()
+        }
+    }
+
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
         if is_dummy(sample.sample.attr()) {
             return Ok(());
