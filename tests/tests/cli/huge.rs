@@ -85,7 +85,7 @@ fn through(words: &[&str]) -> (u64, u64, u64, String) {
             }
             size += read as u64;
             last.extend_from_slice(&block[..read]);
-            last.drain(..last.len().saturating_sub(4096));
+            last.drain(..last.len().saturating_sub(1 << 16));
         }
     });
     let mut input = child.stdin.take().expect("a pipe");
