@@ -1,19 +1,25 @@
 """Runs the programs in docs/fleets.md on a fleet, and compares their rows.
 
     python3 fleets.py FLEETS.md BEFORE AFTER FUNCTION
+    python3 fleets.py
 
 The working directory contains fleet/ and recordings/. BEFORE, AFTER and FUNCTION are the arguments of
-the programs. Prints the engines that are not installed. Exit status 77: none is.
+the programs. Prints a line `not installed: NAME` for each engine that is missing. Without arguments,
+nothing is run. Exit status 77: there is no engine.
 """
 
 import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 
+if len(sys.argv) == 1:
+    engines = ["duckdb", "polars", "datafusion", "dask", "ray", "pyspark"]
+    sys.exit(0 if any(map(importlib.util.find_spec, engines)) else 77)
 document, *arguments = sys.argv[1:]
 programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", pathlib.Path(document).read_text(), re.S)
 if len(programs) < 7:
@@ -24,16 +30,16 @@ results = {}
 for engine, program in programs:
     modules = engine.split(", ")
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if "pyspark" in modules and shutil.which("java") is None:
+        missing.append("java")
+    for name in missing:
+        print(f"not installed: {name}")
     if missing:
-        print(f"not installed: {', '.join(missing)}")
         continue
     start = time.monotonic()
     command = [sys.executable, "-c", program, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
     if run.returncode != 0:
-        if "JAVA_GATEWAY_EXITED" in run.stderr:
-            print("not installed: Java")
-            continue
         sys.exit(f"{engine}: {run.stderr}")
     print(f"{engine}: {time.monotonic() - start:.2f} s")
     # Ray prints messages among the rows.

@@ -246,7 +246,8 @@ pub fn run(command: Command) -> io::Result<Output> {
     run_for(command, TIMEOUT)
 }
 
-fn run_for(mut command: Command, timeout: Duration) -> io::Result<Output> {
+/// Runs a command as [`run`], with another limit of its time.
+pub fn run_for(mut command: Command, timeout: Duration) -> io::Result<Output> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

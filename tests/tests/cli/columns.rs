@@ -1,14 +1,19 @@
 //! `perfconv export` to Parquet and Arrow on the command line.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use perfdata_session::Samples;
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::{is_thorough, perf, recordings, skipped};
+
+/// Time that the programs of engines may take: Spark and Ray start slowly.
+const MOST_OF_JUDGE: Duration = Duration::from_secs(1200);
 
 fn status(output: &perf::Output) -> Option<i32> {
     output.status.and_then(|status| status.code())
@@ -234,52 +239,77 @@ fn a_directory_that_cannot_be_written_ends_the_command() {
     assert!(output.stderr.contains("fleet"), "{}", output.stderr);
 }
 
-/// Other programs read the same values: the Python packages of several engines.
+/// Runs a judge in `folder` with Python, and notes the engines that are not installed. Returns whether
+/// there was something to compare.
+fn judged(judge: &str, folder: &Path, words: &[&OsStr]) -> bool {
+    let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
+    let mut command = Command::new(&python);
+    command.current_dir(folder);
+    command.arg(recordings::root().join("tests/judges").join(judge));
+    command.args(words);
+    let Ok(output) = perf::run_for(command, MOST_OF_JUDGE) else {
+        skipped::note("python3");
+        return false;
+    };
+    let missing = output.stdout.lines();
+    for engine in missing.filter_map(|line| line.strip_prefix("not installed: ")) {
+        skipped::note(format_args!("{engine} for Python (PERFCONV_PYTHON)"));
+    }
+    if status(&output) == Some(77) {
+        return false;
+    }
+    assert!(output.success(), "{}{}", output.stdout, output.stderr);
+    print!("{}", output.stdout);
+    true
+}
+
+/// Other programs read the same values of all fixtures as `dump --json` shows, and answer the queries
+/// of docs/parquet.md alike.
 #[test]
 fn engines_read_the_same_values() {
-    let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
-    let judge = recordings::root().join("tests/judges/columns.py");
-    for name in [CALLCHAINS, TRACED, "6.1-s390x-file-clockmono"] {
-        let folder = folder_of(&[name]);
-        let at = folder.path();
-        let commands = "set -e; export='perfconv export -q a.data'
-            $export -o samples.parquet
-            $export -o samples.arrows
-            $export --to parquet -o tables
-            $export --append-to fleet";
-        let output = in_shell(at, commands);
-        assert!(output.success(), "{}", output.stderr);
-        let mut opened = Samples::open(recordings::fixture(name).path).expect("a fixture");
-        let mut period = 0;
-        while let Some(sample) = opened.next().expect("a fixture") {
-            period += sample.weight();
-        }
-        let mut command = Command::new(&python);
-        command.arg(&judge).arg(at);
-        command.args([samples(name).to_string(), period.to_string()]);
-        let output = match perf::run(command) {
-            Ok(output) => output,
-            Err(_) => return skipped::note("python3 with pyarrow, duckdb, polars and pandas"),
-        };
-        if status(&output) == Some(77) {
-            return skipped::note("pyarrow, duckdb, polars and pandas (PERFCONV_PYTHON)");
-        }
-        assert!(
-            output.success(),
-            "{name}: {}{}",
-            output.stdout,
-            output.stderr
-        );
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    if !judged("columns.py", at, &[]) {
+        return;
     }
+    let fixtures = recordings::fixtures_dir();
+    let commands = format!(
+        "cd '{}'
+        perfconv export -q *.data --append-to {at}/fleet
+        mkdir {at}/dumps {at}/single
+        for file in *.data; do
+            perfconv dump --json $file > {at}/dumps/$file.jsonl
+            perfconv info --json $file > {at}/dumps/$file.info
+        done
+        set -e
+        for name in {CALLCHAINS} {TRACED} 6.1-s390x-file-clockmono; do
+            to={at}/single/$name; mkdir $to; export='perfconv export -q'
+            $export $name.data -o $to/samples.parquet
+            $export $name.data -o $to/samples.arrows
+            $export $name.data --to parquet -o $to/tables
+        done",
+        fixtures.display(),
+        at = at.display(),
+    );
+    let output = in_shell(at, &commands);
+    assert!(output.success(), "{}", output.stderr);
+    // Only recordings without samples are not exported.
+    let refused = output.stderr.lines().filter(|line| line.contains("error"));
+    for line in refused {
+        assert!(line.contains("the recording contains no samples"), "{line}");
+    }
+    let document = recordings::root().join("docs/parquet.md");
+    judged("columns.py", at, &[document.as_os_str(), at.as_os_str()]);
 }
 
 /// The programs in docs/fleets.md give the same answers with every engine.
 #[test]
 fn fleets_answer_the_same_questions() {
-    let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
-    let root = recordings::root();
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
+    if !judged("fleets.py", at, &[]) {
+        return;
+    }
     let hosts = if is_thorough() { 500 } else { 4 };
     let [before, after] = ["6.1-x86_64-file-g", "7.2-x86_64-file-g"]
         .map(|name| recordings::fixture(name).path.display().to_string());
@@ -295,19 +325,12 @@ fn fleets_answer_the_same_questions() {
     );
     let output = in_shell(at, &commands);
     assert!(output.success(), "{}", output.stderr);
-    let mut command = Command::new(&python);
-    command.current_dir(at);
-    command.arg(root.join("tests/judges/fleets.py"));
-    command.arg(root.join("docs/fleets.md"));
-    command.args(["2026-11-01", "2026-11-02", "[kernel.kallsyms]"]);
-    match perf::run(command) {
-        Err(_) => skipped::note("python3 with duckdb, polars, datafusion and pyspark"),
-        Ok(output) if status(&output) == Some(77) => {
-            skipped::note("duckdb, polars, datafusion and pyspark (PERFCONV_PYTHON)");
-        }
-        Ok(output) => {
-            print!("{}", output.stdout);
-            assert!(output.success(), "{}{}", output.stdout, output.stderr);
-        }
-    }
+    let document = recordings::root().join("docs/fleets.md");
+    let arguments = ["2026-11-01", "2026-11-02", "[kernel.kallsyms]"];
+    let arguments = arguments.map(OsStr::new);
+    let words: Vec<&OsStr> = [document.as_os_str()]
+        .into_iter()
+        .chain(arguments)
+        .collect();
+    judged("fleets.py", at, &words);
 }
