@@ -248,9 +248,15 @@ pub fn example(name: &str) -> Command {
 /// of that package. Therefore this runs cargo, which rebuilds the program if something has changed,
 /// and returns at once otherwise. With the whole workspace and its examples, cargo selects the same
 /// dependencies as for tests.
+///
+/// If `PERFCONV_TEST_PROGRAMS` names a folder, the programs in it are used as they are: for tests that
+/// run on another machine than cargo (`tools/cross-test`).
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
+        if let Some(folder) = env::var_os("PERFCONV_TEST_PROGRAMS") {
+            return folder.into();
+        }
         let own = env::current_exe().expect("this program has a path");
         // target/debug/deps/suite-0123
         let (Some(folder), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {

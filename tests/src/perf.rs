@@ -169,11 +169,10 @@ impl Perf {
             eprintln!("left out: {} does not say its version", program.display());
             return None;
         };
-        let endian = match name.ends_with("-s390x") {
+        let endian = byte_order(&program).unwrap_or(match name.ends_with("-s390x") {
             true => Endian::Big,
-            false if cfg!(target_endian = "big") => Endian::Big,
             false => Endian::Little,
-        };
+        });
         Some(Self {
             name,
             version,
@@ -319,6 +318,19 @@ fn without_reader_vdso(build_ids: &str) -> String {
         .split_inclusive('\n')
         .filter(|line| !line.contains(" /tmp/perf-vdso"))
         .collect()
+}
+
+/// Returns the byte order of a program, which is not that of these tests if an emulator runs either;
+/// `None` for a script.
+fn byte_order(program: &Path) -> Option<Endian> {
+    let mut start = [0; 6];
+    let mut file = fs::File::open(program).ok()?;
+    file.read_exact(&mut start).ok()?;
+    match start {
+        [0x7f, b'E', b'L', b'F', _, 1] => Some(Endian::Little),
+        [0x7f, b'E', b'L', b'F', _, 2] => Some(Endian::Big),
+        _ => None,
+    }
 }
 
 /// Returns an empty folder as the home directory for perf.
