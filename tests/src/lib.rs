@@ -14,6 +14,7 @@ pub mod golden;
 pub mod judge;
 pub mod manifest;
 pub mod measure;
+pub mod model;
 pub mod off_cpu;
 pub mod perf;
 pub mod recordings;
