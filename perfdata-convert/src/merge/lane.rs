@@ -2,32 +2,29 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use perfdata_core::record::RecordType;
-use perfdata_core::{Events, Result};
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Endian, Result};
 
+use super::blocks::{Block, Blocks};
 use super::changes::Changes;
-use super::sorted::Sorted;
 use super::survey::is_state;
 use crate::io::BoxedSource;
 
 /// One input.
 pub(super) struct Lane {
     pub(super) name: String,
-    pub(super) records: Sorted,
-    pub(super) events: Events,
     pub(super) plan: LanePlan,
     /// A second reader of the input for its AUX data, which are not sorted.
     pub(super) aux: Option<BoxedSource>,
     /// The time of the current record, or of the last record with a time, in the result.
     pub(super) time: u64,
-    /// The type of the current record, if there is one, and whether the record has a time.
-    pub(super) kind: Option<RecordType>,
+    /// Whether the current record has a time.
     pub(super) has_time: bool,
     pub(super) begun: bool,
-    /// Whether records remain the same.
-    pub(super) is_neutral: bool,
     /// The time of the last gap.
     pub(super) gap: Option<u64>,
+    input: Blocks,
+    block: Block,
 }
 
 /// What is decided about an input before its records are read.
@@ -57,49 +54,55 @@ pub(super) struct LanePlan {
 impl Lane {
     pub(super) fn new(
         name: String,
-        records: Sorted,
-        events: Events,
+        input: Blocks,
         plan: LanePlan,
         aux: Option<BoxedSource>,
     ) -> Self {
         Lane {
             name,
-            records,
-            events,
             aux,
-            time: plan.opening.unwrap_or(0),
-            is_neutral: plan.changes.is_neutral(),
+            time: plan.start(),
             plan,
-            kind: None,
             has_time: false,
             begun: false,
             gap: None,
+            input,
+            block: Block::default(),
         }
     }
 
-    /// Reads the next record that belongs in the result.
+    /// Returns the type of the current record; `None` at the end.
     #[inline]
-    pub(super) fn advance(&mut self) -> Result<()> {
-        self.kind = None;
-        while self
-            .records
-            .advance()
-            .map_err(|error| error.inside(&self.name))?
-        {
-            let Some(kind) = self.records.current().map(|record| record.kind) else {
-                continue;
-            };
-            if kind.is_kernel() {
-                let time = self.records.time();
-                self.has_time = time.is_some();
-                if let Some(time) = time {
-                    self.time = self.plan.changes.time_of(time).max(self.time);
-                }
-            }
-            if kind == RecordType::SAMPLE || self.plan.keeps(kind, self.has_time) {
-                self.kind = Some(kind);
-                return Ok(());
-            }
+    pub(super) fn kind(&self) -> Option<RecordType> {
+        Some(self.block.place()?.kind)
+    }
+
+    /// Returns the current record as it is in the result, in the byte order `endian`.
+    pub(super) fn current(&self, endian: Endian) -> Option<RawRecord<'_>> {
+        self.block.current(endian)
+    }
+
+    /// Moves over the current record.
+    pub(super) fn skip(&mut self) {
+        self.block.skip();
+    }
+
+    /// Moves over the current record and samples after it: see [`Block::take_samples`].
+    pub(super) fn take_samples(&mut self, size: usize, is_next: impl Fn(u64) -> bool) -> &[u8] {
+        self.block.take_samples(size, is_next)
+    }
+
+    /// Reads the next record if there is no current one.
+    ///
+    /// # Errors
+    /// The input cannot be read or is corrupt, or a record cannot be changed.
+    #[inline]
+    pub(super) fn load(&mut self) -> Result<()> {
+        if self.block.place().is_none() {
+            self.input.next(&mut self.block)?;
+        }
+        if let Some(place) = self.block.place() {
+            (self.time, self.has_time) = (place.time, place.has_time);
         }
         Ok(())
     }
@@ -109,14 +112,19 @@ impl Lane {
         if self.begun {
             self.time
         } else {
-            self.plan.opening.unwrap_or(0)
+            self.plan.start()
         }
     }
 }
 
 impl LanePlan {
+    /// Returns the time at which the input begins in the result.
+    pub(super) fn start(&self) -> u64 {
+        self.opening.unwrap_or(0)
+    }
+
     /// Returns whether records of this type belong in the result.
-    fn keeps(&self, kind: RecordType, has_time: bool) -> bool {
+    pub(super) fn keeps(&self, kind: RecordType, has_time: bool) -> bool {
         match kind {
             // They are at the start of the input.
             kind if is_state(kind) && !has_time && self.opening.is_some() => false,

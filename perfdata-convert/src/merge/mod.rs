@@ -14,6 +14,7 @@
 //! come, and sorts the others by FINISHED_ROUND (tools/perf/util/session.c, ordered-events.c).
 
 mod ahead;
+mod blocks;
 mod bpf;
 mod build_ids;
 mod changes;

@@ -8,6 +8,7 @@ use perfdata_core::read::Limits;
 use perfdata_core::record::RawRecord;
 use perfdata_core::{Events, Recording};
 
+use super::blocks::{Blocks, Changed};
 use super::changes::Changes;
 use super::checks::{self, Part, refused};
 use super::lane::{Lane, LanePlan};
@@ -196,19 +197,14 @@ impl Plan {
             let missing = || refused("a reader is missing");
             let records = readers.next().ok_or_else(missing)?;
             let aux = if source.has_aux { readers.next() } else { None };
-            let endian = records.recording().endian;
-            let mut sorted =
-                Sorted::new(records, source.is_orderly).map_err(named(&source.name))?;
-            if (2..=MOST_THREADS).contains(&sources.len()) {
-                sorted = sorted.ahead(endian, limits.threads());
-            }
-            lanes.push(Lane::new(
-                source.name.clone(),
-                sorted,
-                source.events.clone(),
-                source.plan.clone(),
-                aux,
-            ));
+            let sorted = Sorted::new(records, source.is_orderly).map_err(named(&source.name))?;
+            let LaneSource {
+                name, events, plan, ..
+            } = source;
+            let changed = Changed::new(name.clone(), sorted, events.clone(), plan.clone());
+            let has_thread = limits.threads() > 1 && (2..=MOST_THREADS).contains(&sources.len());
+            let blocks = Blocks::new(changed, has_thread);
+            lanes.push(Lane::new(name.clone(), blocks, plan.clone(), aux));
         }
         let mut known = Vec::with_capacity(openings.len());
         for records in openings {

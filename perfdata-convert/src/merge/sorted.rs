@@ -6,14 +6,13 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::sync::Arc;
 
+use perfdata_core::Recording;
 use perfdata_core::header::FileSection;
 use perfdata_core::read::{
     ByTime, InputFile, RecordSource, RecordStream, SourceReader, StreamItem,
 };
 use perfdata_core::record::{RawRecord, is_known_time};
-use perfdata_core::{Endian, Recording};
 
-use super::ahead::Ahead;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, each_record, temporary_file};
 
@@ -23,8 +22,6 @@ pub(super) enum Sorted {
     Rounds(Box<ByTime<BoxedSource>>),
     /// By sorted parts in a temporary file, because there are no rounds or they are not true.
     Runs(Box<Runs>),
-    /// In one of these ways, on a thread.
-    Ahead(Box<Ahead>),
 }
 
 impl Sorted {
@@ -40,18 +37,6 @@ impl Sorted {
         })
     }
 
-    /// Returns the same records, read on a thread of their own if there may be more than one of
-    /// `threads`, and the system starts it.
-    pub(super) fn ahead(self, endian: Endian, threads: usize) -> Sorted {
-        if threads <= 1 {
-            return self;
-        }
-        match Ahead::start(self, endian) {
-            Ok(ahead) => Sorted::Ahead(Box::new(ahead)),
-            Err(records) => records,
-        }
-    }
-
     /// Reads the next record; returns false at the end.
     ///
     /// # Errors
@@ -61,7 +46,6 @@ impl Sorted {
         match self {
             Sorted::Rounds(records) => records.advance(),
             Sorted::Runs(runs) => runs.advance(),
-            Sorted::Ahead(ahead) => ahead.advance(),
         }
     }
 
@@ -71,7 +55,6 @@ impl Sorted {
         match self {
             Sorted::Rounds(records) => records.current().map(|record| *record),
             Sorted::Runs(runs) => runs.current(),
-            Sorted::Ahead(ahead) => ahead.current(),
         }
     }
 
@@ -81,7 +64,6 @@ impl Sorted {
         match self {
             Sorted::Rounds(records) => records.time(),
             Sorted::Runs(runs) => runs.runs.get(runs.current?)?.own,
-            Sorted::Ahead(ahead) => ahead.time(),
         }
     }
 }

@@ -62,7 +62,7 @@ impl MergedRecords {
     ) -> Result<Self> {
         let mut next = BinaryHeap::with_capacity(lanes.len());
         for (at, lane) in lanes.iter_mut().enumerate() {
-            lane.advance()?;
+            lane.load()?;
             // An input without further records still has an opening.
             next.push(Reverse((lane.time_of_next(), at)));
         }
@@ -110,19 +110,24 @@ impl MergedRecords {
                 return Ok(());
             }
             // AUX data come before all records with a time, but after the description of the trace.
-            if lane.aux.is_some() && (lane.has_time || lane.kind.is_none()) {
+            if lane.aux.is_some() && (lane.has_time || lane.kind().is_none()) {
                 self.aux_of = Some(at);
                 self.next.push(Reverse((lane.time, at)));
                 return Ok(());
             }
-            let Some(kind) = lane.kind else {
+            let Some(kind) = lane.kind() else {
                 return Ok(());
             };
-            self.add(at, kind)?;
+            if kind == RecordType::SAMPLE {
+                self.begin_inner()?;
+                self.add_samples(at)?;
+            } else {
+                self.add(at, kind)?;
+            }
             let Some(lane) = self.lanes.get_mut(at) else {
                 return Ok(());
             };
-            lane.advance()?;
+            lane.load()?;
             let own = (lane.time, at);
             let is_next = self.next.peek().is_none_or(|Reverse(other)| own < *other);
             if !is_next || self.block.len() >= BLOCK {
@@ -130,6 +135,40 @@ impl MergedRecords {
                 return Ok(());
             }
         }
+    }
+
+    /// Adds samples of an input to the block, up to one that is later than a record of another
+    /// input.
+    fn add_samples(&mut self, at: usize) -> Result<()> {
+        let Some(lane) = self.lanes.get_mut(at) else {
+            return Ok(());
+        };
+        let room = BLOCK.saturating_sub(self.block.len());
+        let room = room.min(ROUND.saturating_sub(self.since_round));
+        let is_timed = lane.plan.is_timed;
+        let other = self.next.peek().map(|Reverse(other)| *other);
+        let samples = lane.take_samples(room, |time| other.is_none_or(|other| (time, at) < other));
+        self.block.extend_from_slice(samples);
+        let len = samples.len();
+        self.end_round(len, is_timed)
+    }
+
+    /// Counts `len` bytes of records, and adds FINISHED_ROUND if it is due.
+    fn end_round(&mut self, len: usize, is_timed: bool) -> Result<()> {
+        if !is_timed {
+            return Ok(());
+        }
+        self.since_round = self.since_round.saturating_add(len);
+        if self.since_round >= ROUND {
+            self.since_round = 0;
+            let header = RecordHeader {
+                kind: RecordType::FINISHED_ROUND,
+                misc: 0,
+                size: RecordHeader::SIZE as u16,
+            };
+            header.encode_into(&mut self.block, self.recording.endian)?;
+        }
+        Ok(())
     }
 
     /// Adds what comes before the records of an input.
@@ -178,45 +217,24 @@ impl MergedRecords {
         }
     }
 
-    /// Adds the current record of an input, of type `kind`, to the block.
-    #[inline]
+    /// Adds the current record of an input, which is not a sample but of type `kind`, to the block.
     fn add(&mut self, at: usize, kind: RecordType) -> Result<()> {
-        let is_sample = kind == RecordType::SAMPLE;
-        if self.inner.is_some() && (is_sample || !self.is_of_inner(at)) {
+        if self.inner.is_some() && !self.is_of_inner(at) {
             self.begin_inner()?;
         }
-        let Some(lane) = self.lanes.get(at) else {
-            return Ok(());
-        };
-        let Some(raw) = lane.records.current() else {
+        let Some(lane) = self.lanes.get_mut(at) else {
             return Ok(());
         };
         let start = self.block.len();
-        if lane.is_neutral {
-            self.block.extend_from_slice(raw.bytes);
-        } else {
-            lane.plan
-                .changes
-                .apply(&raw, &lane.events, None, &mut self.block)
-                .map_err(|error| error.inside(&lane.name))?;
+        if let Some(record) = lane.current(self.recording.endian) {
+            self.block.extend_from_slice(record.bytes);
         }
+        lane.skip();
         let is_timed = lane.plan.is_timed;
-        if !is_sample && kind.is_kernel() && is_timed && !self.is_new(at, start)? {
+        if kind.is_kernel() && is_timed && !self.is_new(at, start)? {
             return Ok(());
         }
-        self.since_round = self
-            .since_round
-            .saturating_add(self.block.len().saturating_sub(start));
-        if self.since_round >= ROUND && is_timed {
-            self.since_round = 0;
-            let header = RecordHeader {
-                kind: RecordType::FINISHED_ROUND,
-                misc: 0,
-                size: RecordHeader::SIZE as u16,
-            };
-            header.encode_into(&mut self.block, self.recording.endian)?;
-        }
-        Ok(())
+        self.end_round(self.block.len().saturating_sub(start), is_timed)
     }
 
     /// Returns whether the current record of an input is one more of `inner`.
@@ -224,9 +242,9 @@ impl MergedRecords {
         let Some((lane, (of, time, _))) = self.lanes.get(at).zip(self.inner.as_ref()) else {
             return false;
         };
-        let raw = lane.records.current();
+        let raw = lane.current(self.recording.endian);
         (*of, *time, true) == (at, lane.time, lane.has_time)
-            && raw.is_some_and(|raw| is_synthesized(&raw, &lane.events))
+            && raw.is_some_and(|raw| is_synthesized(&raw, &self.recording.events))
     }
 
     /// Looks at the record of an input at `start` in the block, one other than a sample. Returns
