@@ -363,3 +363,21 @@ fn features_are_stripped() {
         std::fs::remove_file(output).expect("it is there");
     }
 }
+
+#[test]
+fn recordings_are_merged_and_sliced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("merged.data");
+    let input = recordings::fixture("7.2-x86_64-file-g").path;
+    let merge = |times: &str| {
+        let paths = [output.as_path(), Path::new(times), &input, &input];
+        run("merge", &paths);
+        read(&output)
+    };
+    let (all, half) = (merge("all"), merge("0%-50%"));
+    assert_eq!(count(&all, true), 2 * count(&read(&input), true));
+    assert!(times(&all).is_sorted());
+    let (all, half) = (times(&all), times(&half));
+    assert!(!half.is_empty() && half.len() < all.len());
+    assert!(all.starts_with(&half));
+}
