@@ -15,6 +15,7 @@ pub mod judge;
 pub mod manifest;
 pub mod measure;
 pub mod model;
+pub mod mutate;
 pub mod off_cpu;
 pub mod perf;
 pub mod recordings;

@@ -26,7 +26,7 @@ const QUESTIONS: &[Question] = &[Question::Script, Question::Header];
 
 /// Accepted differences: data that a pipe cannot contain, and data that perf does not find in a
 /// pipe.
-const ALLOWED: &[Allowed] = &[
+pub(crate) const ALLOWED: &[Allowed] = &[
     PLACES,
     FRAME,
     MISSING_FEATURES,

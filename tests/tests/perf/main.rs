@@ -12,6 +12,7 @@ mod jit_perf;
 mod judges;
 mod memory_perf;
 mod merge_perf;
+mod mutated_perf;
 mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;

@@ -12,7 +12,7 @@ use perfdata_tests::{
 };
 
 /// Differences caused by the other byte order, or by the other reading machine.
-const ALLOWED: &[Allowed] = &[
+pub(crate) const ALLOWED: &[Allowed] = &[
     Allowed {
         name: "size of compressed data",
         reason: "what is in the compressed records differs, so that they have other sizes",
