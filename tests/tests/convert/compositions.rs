@@ -1,25 +1,30 @@
 //! The algebra of conversions: random series of them in one pass and step by step, in both byte
-//! orders, and each one twice.
+//! orders, with edits of features before and after, and each one twice; and the algebra of merging.
 
 use std::path::Path;
 
 use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
+use perfdata_convert::merge::Merge;
 use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
+use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_convert::stages::sched_stat::SchedStat;
 use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
-use perfdata_convert::stages::thin::{Thin, part};
+use perfdata_convert::stages::thin::{StackSize, Thin, part};
 use perfdata_core::header::ContainerKind;
+use perfdata_core::read::RecordingReader;
 use perfdata_core::record::RecordType;
-use perfdata_tests::convert::{Converted, Whole, convert, differences};
+use perfdata_session::Samples;
+use perfdata_tests::convert::{Converted, Whole, convert, differences, into_memory};
 use perfdata_tests::generate::random::Random;
 use perfdata_tests::is_thorough;
 use perfdata_tests::recordings::{self, Recording};
@@ -54,6 +59,12 @@ const SWAP: Operation = Operation {
 const COMPRESS: &str = "compress";
 const MAX_STACK: &str = "max-stack 2";
 const MERGE_DEFERRED: &str = "merge-deferred";
+const SANITIZE: &str = "sanitize";
+
+/// A feature that no other conversion here reads.
+const EDIT: Operation = Operation::new("set CPUID", || {
+    edit("CPUID", Change::Set("this one".into()))
+});
 
 const SLICE: Operation = Operation::new("cpu 0", || {
     let mut select = Select::default();
@@ -75,6 +86,22 @@ const OPERATIONS: &[Operation] = &[
         is_idempotent: false,
         ..Operation::new("omit period", || {
             Box::new(Thin::new().omit(part("period").expect("a part")))
+        })
+    },
+    Operation::new("stack-size", || {
+        Box::new(Thin::new().stack_size(StackSize::Dumped))
+    }),
+    Operation {
+        // The second time, there are no stacks, which is refused.
+        is_idempotent: false,
+        ..Operation::new("drop-stacks", || Box::new(Callchains::without_stacks()))
+    },
+    Operation {
+        // The second time, the new names get other names.
+        is_idempotent: false,
+        ..Operation::new(SANITIZE, || {
+            let key = Key::of_secret(b"the secret of this test").expect("long enough");
+            Box::new(Sanitize::new(Policy::new(Audience::Public), key))
         })
     },
     Operation::new(MERGE_DEFERRED, || Box::new(MergeDeferred::new())),
@@ -177,6 +204,11 @@ fn series(random: &mut Random) -> Vec<&'static Operation> {
     let last = operations.pop();
     operations.retain(|operation| operation.name != COMPRESS);
     operations.extend(last);
+    // With one key, names can be sanitized once: the new ones are not to be told from others.
+    let mut is_sanitized = false;
+    operations.retain(|operation| {
+        operation.name != SANITIZE || !std::mem::replace(&mut is_sanitized, true)
+    });
     let mut is_cut = false;
     operations.retain(|operation| {
         is_cut |= operation.name == MAX_STACK;
@@ -218,6 +250,17 @@ fn check(recording: &Recording, seed: u64) -> Vec<String> {
         ));
     }
 
+    // A feature that is set before sanitizing is replaced by it.
+    if operations
+        .iter()
+        .all(|operation| operation.name != SANITIZE)
+    {
+        let first: Vec<_> = [&[&EDIT], &operations[..]].concat();
+        let last: Vec<_> = [&operations[..], &[&EDIT]].concat();
+        let (first, last) = (in_steps(input, &first, to), in_steps(input, &last, to));
+        found.extend(contradiction("edited first, last", false, &first, &last));
+    }
+
     if let Some(operation) = operations.last().filter(|last| last.is_idempotent) {
         let twice: Vec<_> = [&operations[..], &[operation]].concat();
         let twice = in_steps(input, &twice, to);
@@ -244,4 +287,103 @@ fn conversions_follow_their_algebra() {
             false => Err(found.join("\n")),
         }
     });
+}
+
+/// What a sample is: time, process, thread, comm, and addresses.
+type Seen = (Option<u64>, u32, u32, Vec<u8>, Vec<u64>);
+
+/// Returns the samples of a recording, sorted.
+fn samples(bytes: Vec<u8>) -> Result<Vec<Seen>, String> {
+    let reader = RecordingReader::open(std::sync::Arc::new(bytes));
+    let reader = reader.map_err(|error| error.to_string())?;
+    let mut samples = Samples::new(reader).map_err(|error| error.to_string())?;
+    let mut all = Vec::new();
+    while let Some(sample) = samples.next().map_err(|error| error.to_string())? {
+        let (pid, tid) = sample
+            .thread()
+            .map_or((0, 0), |thread| (thread.pid, thread.tid));
+        let addresses = sample.frames().map(|frame| frame.address).collect();
+        all.push((sample.time(), pid, tid, sample.comm().to_vec(), addresses));
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Merges recordings in memory.
+fn merged(inputs: &[&[u8]]) -> Result<Vec<u8>, String> {
+    let input =
+        |(number, bytes): (usize, &&[u8])| (number.to_string(), Input::from_source(bytes.to_vec()));
+    let inputs = inputs.iter().enumerate().map(input).collect();
+    let merged = Merge::default().open(inputs);
+    merged
+        .and_then(|merged| into_memory(merged.input, Some(ContainerKind::File), Vec::new()))
+        .map_err(|error| error.to_string())
+}
+
+/// Checks the laws of merging on three slices of a recording. Returns false if it is refused.
+fn check_merging(recording: &Recording) -> Result<bool, String> {
+    let slice = |words: &str| {
+        let mut select = Select::default();
+        select.times = words.parse().ok();
+        select.allow_empty = true;
+        in_one_pass_of(&recording.path, vec![Box::new(Slice::new(select))])
+    };
+    let parts = ["0%-30%", "30%-70%", "70%-100%"].map(slice);
+    let [Ok(a), Ok(b), Ok(c)] = &parts else {
+        return Ok(false);
+    };
+    let Ok(all) = merged(&[a, b, c]) else {
+        return Ok(false);
+    };
+    let expected = samples(all.clone())?;
+    let same = |law: &str, bytes: Vec<u8>| match samples(bytes)? == expected {
+        true => Ok(()),
+        false => Err(format!("{law}: other samples")),
+    };
+    if merged(&[a])? != *a {
+        return Err("a single one stays as it is".into());
+    }
+    same("in another order", merged(&[c, a, b])?)?;
+    same("two of them first", merged(&[&merged(&[a, b])?, c])?)?;
+    let swap = |bytes: &[u8]| {
+        let stages: Vec<Box<dyn Stage>> = vec![(SWAP.stage)()];
+        into_memory(Input::from_source(bytes.to_vec()), None, stages)
+            .map_err(|error| error.to_string())
+    };
+    same("in both byte orders", merged(&[&swap(a)?, b, &swap(c)?])?)?;
+    // Everything is as if the result had been swapped.
+    let swapped = merged(&[&swap(a)?, &swap(b)?, &swap(c)?])?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let put = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("a temporary file");
+        path
+    };
+    let found = differences(&put("one", &swapped), &put("other", &swap(&all)?))?;
+    match found.is_empty() {
+        true => Ok(true),
+        false => Err(format!("swapped first, last: {found:.400?}")),
+    }
+}
+
+fn in_one_pass_of(path: &Path, stages: Vec<Box<dyn Stage>>) -> Result<Vec<u8>, String> {
+    let made = convert(path, Some(ContainerKind::File), stages);
+    made.map(|made| made.bytes())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn merging_follows_its_algebra() {
+    let step = if is_thorough() { 1 } else { 3 };
+    let chosen: Vec<_> = recordings::fixtures().into_iter().step_by(step).collect();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    recordings::check_all(&chosen, |recording| {
+        if !is_damaged(&recording.path) && check_merging(recording)? {
+            done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let done = done.into_inner();
+    eprintln!("{done} of {} recordings, in three parts", chosen.len());
+    assert!(done > 10);
 }
