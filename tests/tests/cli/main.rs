@@ -9,6 +9,7 @@ mod dump;
 mod endings;
 mod errors;
 mod export;
+mod faults;
 mod flame_graph;
 mod huge;
 mod info;

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use crate::stalled::names;
 
 /// All commands that write.
-const COMMANDS: &[&str] = &[
+pub const COMMANDS: &[&str] = &[
     "convert in.file -o out",
     "pipe2file in.pipe -o out",
     "file2pipe in.file -o out",
@@ -49,6 +49,29 @@ const COMMANDS: &[&str] = &[
     "--set-raw HOSTNAME=raw in.file -o out",
     "file2pipe in.file -o -",
     "pipe2file in.pipe -o -",
+];
+
+/// More commands, also those that only read, with one line for each kind of output.
+pub const MORE: &[&str] = &[
+    "--sort in.file -o out",
+    "--time 0%-50% in.file -o out",
+    "--max-stack 2 in.file -o out",
+    "--compat 6.1 in.file -o out",
+    "--sanitize --key raw-key in.file -o out",
+    "merge in.file in.second -o out",
+    "merge in.file in.second --align after -o out -f",
+    "export in.file --no-symbols --to folded -o out",
+    "export in.file --no-symbols --to flamegraph -o out",
+    "export in.file --no-symbols --to pprof -o out -f",
+    "export in.file --no-symbols --to firefox -o out",
+    "export in.file --no-symbols --to perf-script -o out",
+    "export in.file --no-symbols --to arrow -o out",
+    "export in.file --no-symbols --to parquet -o out",
+    "info --json in.file",
+    "dump in.z",
+    "dump --resolved --json in.pipe",
+    "verify in.file",
+    "diff in.file in.file",
 ];
 
 /// Returns the errors with which a call may fail.
@@ -112,53 +135,53 @@ const LATE: &[&str] = &[
 ];
 
 /// A folder with recordings, and with previous outputs if the command line contains `-f`.
-struct Scene {
+pub struct Scene {
     folder: TempDir,
     words: &'static str,
 }
 
 impl Scene {
-    fn new(words: &'static str) -> Self {
+    pub fn new(words: &'static str) -> Self {
         let folder = tempfile::tempdir_in("/dev/shm")
             .or_else(|_| tempfile::tempdir())
             .expect("a temporary folder");
         let path = |name: &str| folder.path().join(name);
         let fixture = |name: &str| fs::read(recordings::fixture(name).path).expect("a fixture");
         fs::write(path("raw"), [2, 0, 0, 0, b'x', 0]).expect("a temporary file");
+        fs::write(path("raw-key"), [7; 64]).expect("a temporary file");
         let file = fixture("6.1-x86_64-file-default");
-        let input = words
-            .split(' ')
-            .find(|word| word.starts_with("in."))
-            .expect("the words have an input");
-        let put = |bytes: &[u8]| fs::write(path(input), bytes).expect("a temporary file");
-        match input {
-            "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
-            "in.z" => put(&fixture("7.2-x86_64-file-z")),
-            "in.cut" => put(&file[..file.len() - 3000]),
-            "in.aux" => put(&synth::file::kitchen_sink(false)),
-            "in.dir" => {
-                let threads = recordings::fixture("6.1-x86_64-file-threads").path;
-                fs::create_dir(path(input)).expect("a temporary folder");
-                for name in names(&threads) {
-                    fs::copy(threads.join(&name), path(input).join(&name)).expect("a fixture");
+        for input in words.split(' ').filter(|word| word.starts_with("in.")) {
+            let put = |bytes: &[u8]| fs::write(path(input), bytes).expect("a temporary file");
+            match input {
+                "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
+                "in.second" => put(&fixture("6.1-x86_64-file-g")),
+                "in.z" => put(&fixture("7.2-x86_64-file-z")),
+                "in.cut" => put(&file[..file.len() - 3000]),
+                "in.aux" => put(&synth::file::kitchen_sink(false)),
+                "in.dir" => {
+                    let threads = recordings::fixture("6.1-x86_64-file-threads").path;
+                    fs::create_dir(path(input)).expect("a temporary folder");
+                    for name in names(&threads) {
+                        fs::copy(threads.join(&name), path(input).join(&name)).expect("a fixture");
+                    }
                 }
+                _ => put(&file),
             }
-            _ => put(&file),
-        }
-        if let Ok(file) = File::open(path(input)) {
-            // A report contains the time of the recording.
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000))
-                .expect("it is ours");
+            if let Ok(file) = File::open(path(input)) {
+                // A report contains the time of the recording.
+                file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000))
+                    .expect("it is ours");
+            }
         }
         Scene { folder, words }.reset()
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Restores the previous state.
-    fn reset(self) -> Self {
+    pub fn reset(self) -> Self {
         self.clear();
         if self.words.ends_with(" -f") {
             if self.words.contains("--to dir") {
@@ -175,7 +198,7 @@ impl Scene {
         self
     }
 
-    fn clear(&self) {
+    pub fn clear(&self) {
         for name in names(self.folder.path()) {
             let path = self.path(&name);
             if ["out", "side", "calls"].contains(&name.as_str()) || name.starts_with(".perfconv") {
@@ -188,6 +211,21 @@ impl Scene {
         }
     }
 
+    /// Runs the command with its words, started by `starter`.
+    pub fn run_by(&self, mut starter: Command) -> Output {
+        starter
+            .args(self.words.split(' '))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .env("TMPDIR", self.folder.path());
+        perf::run(starter).expect("it can be started")
+    }
+
+    /// Returns whether the output goes to standard output.
+    pub fn is_direct(&self) -> bool {
+        self.words.ends_with("-o -") || !self.words.contains(" out")
+    }
+
     /// Runs the command under strace with `options`.
     fn run(&self, options: &[&str]) -> Output {
         let mut strace = Command::new("strace");
@@ -195,20 +233,15 @@ impl Scene {
             .args(["-f", "--seccomp-bpf", "-q", "-o", "calls"])
             .args(options)
             .arg(perfconv().get_program());
-        strace
-            .args(self.words.split(' '))
-            .current_dir(&self.folder)
-            .stdin(Stdio::null())
-            .env("TMPDIR", self.folder.path());
-        perf::run(strace).expect("strace can be started")
+        self.run_by(strace)
     }
 
     /// Returns the names and contents of all files in the folder except inputs.
-    fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = BTreeMap::new();
         for name in names(self.folder.path()) {
             let path = self.path(&name);
-            if ["raw", "calls"].contains(&name.as_str()) || name.starts_with("in.") {
+            if ["raw", "raw-key", "calls"].contains(&name.as_str()) || name.starts_with("in.") {
                 continue;
             }
             if path.is_dir() {
@@ -351,7 +384,7 @@ fn fault(
     if let Some(name) = temporary.filter(|_| !is_removal) {
         return Some(format!("status {code}, {name} is left: {}", said));
     }
-    let is_direct = scene.words.ends_with("-o -");
+    let is_direct = scene.is_direct();
     let is_stderr = call == "write" && trace.contains("write(2,");
     match code {
         0 if found == whole.outputs && (!is_direct || done.stdout == whole.stdout) => None,
