@@ -4,6 +4,8 @@
 //! This library exists for the binary and its tests, and has no stable interface. Programs use
 //! [`perfdata_convert`], which contains the conversions and reports.
 
+#![deny(unsafe_code)]
+
 pub mod cli;
 pub mod cmd;
 pub mod messages;

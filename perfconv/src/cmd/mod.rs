@@ -22,6 +22,7 @@ pub mod pager;
 mod recover;
 pub mod signals;
 mod split;
+#[allow(unsafe_code, reason = "the C library")]
 pub mod system;
 mod verify;
 

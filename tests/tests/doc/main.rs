@@ -2,3 +2,4 @@
 
 mod documentation;
 mod examples;
+mod unsafe_code;
