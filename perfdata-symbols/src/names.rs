@@ -8,6 +8,9 @@ use perfdata_core::read::Source;
 /// Bytes that are read for a name in a file at first.
 const READ: usize = 256;
 
+/// Maximum length of a name in a file in bytes. What is behind it is not read.
+const MOST_NAME: usize = 1 << 20;
+
 /// Names that each end with NUL. A name is identified by its offset.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -133,8 +136,9 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Returns the name at an offset of a file, within `left` bytes.
+/// Returns the name at an offset of a file, within `left` bytes, up to [`MOST_NAME`].
 fn read_name(file: &File, offset: u64, left: usize) -> Option<Vec<u8>> {
+    let left = left.min(MOST_NAME);
     let mut size = READ;
     loop {
         let mut bytes = vec![0; size.min(left)];
@@ -183,6 +187,16 @@ mod tests {
         assert_eq!(text(after + 100), "");
         assert_eq!(names.add_one(b"two"), Some(after + 4));
         assert!((10..5000).contains(&names.held()));
+    }
+
+    #[test]
+    fn long_names_in_files_are_cut() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![b'n'; 3 << 20]).unwrap();
+        let mut names = Names::default();
+        let start = names.add_file(file, 0, 3 << 20).unwrap();
+        assert_eq!(names.get(start).len(), MOST_NAME);
+        assert_eq!(names.get(start + (3 << 20) - 5), Cow::Borrowed(b"nnnnn"));
     }
 
     #[test]
