@@ -14,6 +14,7 @@ mod output;
 mod output_directory;
 mod reader;
 mod same;
+mod skim;
 mod spool;
 
 pub use background_writer::BackgroundWriter;

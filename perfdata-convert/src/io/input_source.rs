@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use perfdata_core::Recording;
+use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::FileSection;
 use perfdata_core::read::{
     Chunk, Decompressor, Limits, RecordSource, Source, SourceReader, is_zero,
@@ -12,7 +13,8 @@ use perfdata_core::record::{RawRecord, RecordType};
 use super::directory::Directory;
 use super::filtered::{Filtered, RecordFilter};
 use super::input::{BoxedSource, Input, Kind};
-use super::reader::Meter;
+use super::reader::{Meter, Watch};
+use super::skim::Skim;
 use crate::error::{Error, Result};
 
 /// How reading all records of an input ended.
@@ -26,6 +28,54 @@ pub(crate) struct Ending {
     pub(crate) pending: u64,
 }
 
+/// Passes records on, and those inside of compressed ones.
+struct Opening {
+    limits: Limits,
+    decompressor: Option<Decompressor>,
+    compressed: Option<RecordType>,
+}
+
+impl Opening {
+    fn new(limits: Limits) -> Self {
+        Opening {
+            limits,
+            decompressor: None,
+            compressed: None,
+        }
+    }
+
+    /// Calls `see` with a record, or with the records inside of it.
+    fn pass(
+        &mut self,
+        raw: &RawRecord<'_>,
+        now: &Recording,
+        mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<()> {
+        if !raw.kind.is_compressed() {
+            return see(raw, now);
+        }
+        self.compressed.get_or_insert(raw.kind);
+        let inner = match &mut self.decompressor {
+            Some(inner) => inner,
+            none => none.insert(Decompressor::of(now, self.limits)?),
+        };
+        inner.push(raw)?;
+        while let Some(raw) = inner.next()? {
+            see(&raw, now)?;
+        }
+        Ok(())
+    }
+
+    /// Returns how reading ended, after `unreadable` bytes that are not records.
+    fn ending(self, unreadable: u64) -> Ending {
+        Ending {
+            compressed: self.compressed,
+            unreadable,
+            pending: self.decompressor.map_or(0, |inner| inner.pending() as u64),
+        }
+    }
+}
+
 /// Calls `see` with every record that `reader` has not yet returned, also those inside compressed
 /// records, and with the recording at that place.
 ///
@@ -35,36 +85,22 @@ pub(crate) fn each_record(
     reader: &mut dyn RecordSource,
     mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
 ) -> Result<Ending> {
-    let limits = reader.limits();
-    let mut ending = Ending::default();
-    let mut decompressor: Option<Decompressor> = None;
+    let mut opening = Opening::new(reader.limits());
+    let mut unreadable = 0_u64;
     while let Some((chunk, now)) = reader.next_chunk()? {
-        let batch = match chunk {
-            Chunk::Records(batch) => batch,
-            Chunk::Payload(_) => continue,
+        match chunk {
+            Chunk::Records(batch) => {
+                for raw in batch.iter() {
+                    opening.pass(&raw, now, &mut see)?;
+                }
+            }
+            Chunk::Payload(_) => {}
             Chunk::Unreadable(bytes) => {
-                ending.unreadable = ending.unreadable.saturating_add(bytes.len() as u64);
-                continue;
-            }
-        };
-        for raw in batch.iter() {
-            if !raw.kind.is_compressed() {
-                see(&raw, now)?;
-                continue;
-            }
-            ending.compressed.get_or_insert(raw.kind);
-            let inner = match &mut decompressor {
-                Some(inner) => inner,
-                none => none.insert(Decompressor::of(now, limits)?),
-            };
-            inner.push(&raw)?;
-            while let Some(raw) = inner.next()? {
-                see(&raw, now)?;
+                unreadable = unreadable.saturating_add(bytes.len() as u64);
             }
         }
     }
-    ending.pending = decompressor.map_or(0, |inner| inner.pending() as u64);
-    Ok(ending)
+    Ok(opening.ending(unreadable))
 }
 
 /// The same input again, for data that the model does not contain.
@@ -124,12 +160,23 @@ impl InputSource {
     pub(crate) fn each_record(
         &self,
         recording: &Recording,
+        see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<bool> {
+        self.each_record_of(recording, |_| true, see)
+    }
+
+    /// Calls `see` like [`each_record`](Self::each_record), with the records for whose types
+    /// `wanted` is true. The contents of others are not read if the input is a file.
+    pub(crate) fn each_record_of(
+        &self,
+        recording: &Recording,
+        wanted: impl Fn(RecordType) -> bool,
         mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
     ) -> Result<bool> {
         let Some(mut reader) = self.reopen()? else {
             return Ok(false);
         };
-        each_record(&mut *reader, |raw, now| {
+        self.read_records_of(&mut *reader, wanted, |raw, now| {
             see(
                 raw,
                 if now.events.is_empty() {
@@ -140,6 +187,51 @@ impl InputSource {
             )
         })?;
         Ok(true)
+    }
+
+    /// Calls `see` with the records of some types, like [`each_record_of`](Self::each_record_of).
+    /// `reader` is one of this input that has returned none, and is not used any more if the
+    /// contents of records can be skipped.
+    ///
+    /// # Errors
+    /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
+    pub(crate) fn read_records_of(
+        &self,
+        reader: &mut dyn RecordSource,
+        wanted: impl Fn(RecordType) -> bool,
+        mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<Ending> {
+        let mut see = |raw: &RawRecord<'_>, now: &Recording| match wanted(raw.kind) {
+            true => see(raw, now),
+            false => Ok(()),
+        };
+        let Some(mut skim) = self.skim(reader.container_layout(), reader.recording()) else {
+            return each_record(reader, see);
+        };
+        let mut opening = Opening::new(reader.limits());
+        while let Some(raw) = skim.next(|kind| kind.is_compressed() || wanted(kind))? {
+            opening.pass(&raw, reader.recording(), &mut see)?;
+        }
+        Ok(opening.ending(skim.left()))
+    }
+
+    /// Returns a pass over the records that reads only some of them, if the input is one file in
+    /// file mode, whose metadata is not between the records.
+    fn skim(&self, layout: &ContainerLayout, recording: &Recording) -> Option<Skim<'_>> {
+        let is_whole_file = match self.kind.as_ref()? {
+            Kind::File(_) => true,
+            Kind::Directory(directory) => !directory.is_split(),
+            _ => false,
+        };
+        let ContainerLayout::File(layout) = layout else {
+            return None;
+        };
+        if !is_whole_file || !self.filters.is_empty() {
+            return None;
+        }
+        let place = layout.place(Part::Data)?;
+        let watch = self.meter.watch.as_deref().map(|watch| watch as &dyn Watch);
+        Some(Skim::new(self.file()?, place, recording.endian, watch))
     }
 
     /// Returns the directory, if the input is one.

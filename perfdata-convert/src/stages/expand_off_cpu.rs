@@ -188,11 +188,11 @@ impl Stage for ExpandOffCpu {
         let mut names = EventNames::default();
         self.learn(recording, &mut names);
         if self.ids.is_empty() {
-            source.each_record(recording, |raw, now| {
-                if [RecordType::EVENT_UPDATE, RecordType::HEADER_FEATURE].contains(&raw.kind) {
-                    names.see(raw);
-                    self.learn(now, &mut names);
-                }
+            let has_names =
+                |kind| matches!(kind, RecordType::EVENT_UPDATE | RecordType::HEADER_FEATURE);
+            source.each_record_of(recording, has_names, |raw, now| {
+                names.see(raw);
+                self.learn(now, &mut names);
                 Ok(())
             })?;
         }

@@ -177,7 +177,8 @@ impl Stage for MergeDeferred {
             return Ok(());
         }
         let mut chains = Chains::new(source.limits());
-        if !source.each_record(recording, |raw, now| chains.see(raw, now))? {
+        let is_chain = |kind| kind == RecordType::CALLCHAIN_DEFERRED;
+        if !source.each_record_of(recording, is_chain, |raw, now| chains.see(raw, now))? {
             let what = "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         }

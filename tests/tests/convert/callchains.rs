@@ -1,12 +1,13 @@
 //! User stacks become callchains, or are dropped, and everything else stays as it is.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
 use perfdata_convert::inspect::verify::Report;
-use perfdata_convert::io::Input;
-use perfdata_convert::pipeline::Stage;
+use perfdata_convert::io::{Input, Output};
+use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::Sysroot;
 use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compress::Compress;
@@ -16,7 +17,9 @@ use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::Thin;
 use perfdata_core::Recording as Model;
 use perfdata_core::attr::{Attr, SampleType};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
+use perfdata_core::read::Source;
 use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordType, Sample};
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::{Converted, Whole, convert, in_shell};
@@ -241,6 +244,66 @@ fn the_number_of_threads_makes_no_difference() {
         let expected = with(1);
         assert_eq!(with(2), expected, "{}", path.display());
         assert_eq!(with(7), expected, "{}", path.display());
+    }
+}
+
+/// Bytes, and how many of them were read.
+struct Counted {
+    bytes: Vec<u8>,
+    read: Arc<AtomicU64>,
+}
+
+impl Source for Counted {
+    fn len(&self) -> io::Result<u64> {
+        Source::len(&self.bytes)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.bytes.read_at(buf, offset)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The pass that finds the mappings does not read the copies of stacks.
+#[test]
+fn stacks_are_read_once() {
+    for recording in with_stacks() {
+        let bytes = fs::read(&recording.path).expect("a recording");
+        let (model, records) = records(&recording.path);
+        let is_pipe = ContainerKind::recognise(&bytes)
+            .is_none_or(|(container, _)| container == ContainerKind::Pipe);
+        let stack = |record: &Record| match &record.body {
+            Body::Sample(sample) => sample.stack_user.as_ref().map(|stack| stack.data.0.len()),
+            _ => None,
+        };
+        let stacks: usize = records.iter().filter_map(stack).sum();
+        let is_compressed = model.features.contains_key(&FeatureId::COMPRESSED);
+        if is_pipe || is_compressed || stacks < 100_000 {
+            continue;
+        }
+        let read_by = |stage: Callchains| {
+            let read = Arc::new(AtomicU64::new(0));
+            let source = Counted {
+                bytes: bytes.clone(),
+                read: read.clone(),
+            };
+            let folder = tempfile::tempdir().expect("a folder");
+            let to = folder.path().join("perf.data");
+            let output = Output::create(&to, &recording.path, false).expect("a file");
+            let conversion = Conversion::new(vec![Box::new(stage)]);
+            let done = conversion.run_on(Input::from_source(source), output.synced(false));
+            done.expect("converted");
+            read.load(Ordering::Relaxed)
+        };
+        let once = read_by(Callchains::without_stacks());
+        let twice = read_by(Callchains::unwound(sources(None)));
+        let more = twice.saturating_sub(once);
+        assert!(
+            more < stacks as u64 / 2,
+            "{}: {more} bytes more, {stacks} bytes of stacks",
+            recording.path.display()
+        );
     }
 }
 

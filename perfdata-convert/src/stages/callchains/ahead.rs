@@ -13,7 +13,7 @@ use perfdata_symbols::{ObjectFinder, Sources};
 use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects};
 
 use crate::error::{Error, Result};
-use crate::io::{InputSource, each_record};
+use crate::io::InputSource;
 use crate::stages::jit::map::is_memory;
 
 /// A mapping.
@@ -66,15 +66,15 @@ impl Ahead {
         let mut build_ids = BuildIdTable::of(recording)?;
         let mut dsos = Dsos::default();
         let mut history = AddressSpaceHistory::default();
-        let ending = each_record(&mut *reader, |raw, now| {
+        // Samples with copies of stacks are most of the bytes, and are not needed.
+        let is_needed = |kind| {
+            Change::affects_processes(kind) && is_timed || kind == RecordType::HEADER_BUILD_ID
+        };
+        let ending = source.read_records_of(&mut *reader, is_needed, |raw, now| {
             let events = match are_late {
                 true => &recording.events,
                 false => &now.events,
             };
-            let is_change = Change::affects_processes(raw.kind) && is_timed;
-            if !is_change && raw.kind != RecordType::HEADER_BUILD_ID {
-                return Ok(());
-            }
             let record = Record::decode(raw, &events.layout_of(raw))?;
             if let Body::HeaderBuildId(entry) = &record.body {
                 build_ids.add(record.misc, entry);

@@ -360,7 +360,13 @@ impl Stage for Jit {
         let limits = source.limits();
         let mut seen = HashSet::new();
         let mut refused = None;
-        source.each_record(recording, |raw, now| {
+        let is_needed = |kind| {
+            matches!(
+                kind,
+                RecordType::TIME_CONV | RecordType::MMAP | RecordType::MMAP2
+            )
+        };
+        source.each_record_of(recording, is_needed, |raw, now| {
             match raw.kind {
                 RecordType::TIME_CONV => self.see_time_conv(raw),
                 RecordType::MMAP | RecordType::MMAP2 if refused.is_none() => {

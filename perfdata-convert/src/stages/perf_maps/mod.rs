@@ -332,12 +332,10 @@ impl Stage for PerfMaps {
     /// after the end of a stream, when runtimes have written all lines.
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         let limits = source.limits();
-        source.each_record(recording, |raw, now| {
-            if is_mapping(raw.kind) {
-                let record = Record::decode(raw, &now.events.layout_of(raw))?;
-                if let Some(memory) = Memory::of(&record) {
-                    self.add(&memory, limits)?;
-                }
+        source.each_record_of(recording, is_mapping, |raw, now| {
+            let record = Record::decode(raw, &now.events.layout_of(raw))?;
+            if let Some(memory) = Memory::of(&record) {
+                self.add(&memory, limits)?;
             }
             Ok(())
         })?;
