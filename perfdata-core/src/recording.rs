@@ -122,8 +122,60 @@ struct Table {
     /// share one.
     forms: Vec<Form>,
     form_of: Vec<usize>,
-    by_id: HashMap<u64, usize, RandomState>,
+    by_id: EventsById,
     position: IdPosition,
+}
+
+/// The index of the event with each ID. The kernel numbers events in sequence, so the IDs of a
+/// recording are close to the first one, and an array contains them. A map contains all others.
+#[derive(Debug, Clone, Default)]
+struct EventsById {
+    first: u64,
+    /// The index plus 1 of the event with ID `first` and those after it; 0 for none.
+    near: Vec<u32>,
+    others: HashMap<u64, usize, RandomState>,
+}
+
+impl EventsById {
+    /// Maximum number of IDs in the array.
+    const NEAR: usize = 1 << 16;
+
+    /// Adds an ID, unless an event has it.
+    fn add(&mut self, id: u64, event: usize) {
+        if self.is_empty() {
+            self.first = id;
+        }
+        let next = u32::try_from(event.saturating_add(1)).ok();
+        match (self.place(id).filter(|&at| at < Self::NEAR), next) {
+            (Some(at), Some(next)) => {
+                if at >= self.near.len() {
+                    self.near.resize(at.saturating_add(1), 0);
+                }
+                let known = self.near.get_mut(at).filter(|known| **known == 0);
+                known.into_iter().for_each(|known| *known = next);
+            }
+            _ => drop(self.others.entry(id).or_insert(event)),
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u64) -> Option<usize> {
+        match self.place(id).and_then(|at| self.near.get(at)) {
+            Some(&next) if next > 0 => usize::try_from(next.wrapping_sub(1)).ok(),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get(&id).copied(),
+        }
+    }
+
+    #[inline]
+    fn place(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.wrapping_sub(self.first)).ok()
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.near.is_empty() && self.others.is_empty()
+    }
 }
 
 /// DecodeContext of the records of an event.
@@ -198,7 +250,7 @@ impl Events {
             *position = IdPosition::of(&event.attr);
         }
         for &id in &event.ids {
-            by_id.entry(id).or_insert(list.len());
+            by_id.add(id, list.len());
         }
         let layout = DecodeContext::of_attr(&event.attr);
         if forms.last().is_none_or(|form| form.layout != layout) {
@@ -231,6 +283,7 @@ impl Events {
     /// Returns the event with this ID. For ID 0, returns the first event if no event has this ID:
     /// records about the time before the recording have ID 0 (tools/perf/util/evlist.c,
     /// evlist__id2evsel).
+    #[inline]
     pub fn of_id(&self, id: u64) -> Option<usize> {
         match self.of_id_strict(id) {
             None if id == 0 && !self.0.list.is_empty() => Some(0),
@@ -239,16 +292,19 @@ impl Events {
     }
 
     /// Returns the first event with this ID (evlist__id2evsel_strict).
+    #[inline]
     pub fn of_id_strict(&self, id: u64) -> Option<usize> {
-        self.0.by_id.get(&id).copied()
+        self.0.by_id.get(id)
     }
 
     /// Returns whether any event has IDs.
+    #[inline]
     pub fn have_ids(&self) -> bool {
         !self.0.by_id.is_empty()
     }
 
     /// Returns the event ID in `record`.
+    #[inline]
     pub fn id_of(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
             record.word(self.0.position.in_sample?)
@@ -261,6 +317,7 @@ impl Events {
 
     /// Returns the index of the event that `record` belongs to (tools/perf/util/evlist.c,
     /// evlist__event2evsel); `None` if the ID is unknown or there are no events.
+    #[inline]
     pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.0.forms.first()?;
         if self.0.list.len() == 1
@@ -287,6 +344,7 @@ impl Events {
 
     /// Returns whether records of all events have the same layout, in which case the event of a
     /// record does not matter.
+    #[inline]
     pub fn have_one_layout(&self) -> bool {
         self.0.forms.len() <= 1
     }
@@ -331,6 +389,7 @@ impl Events {
     }
 
     /// Returns the form of `record`: that of its event, or of the first event if the ID is unknown.
+    #[inline]
     fn form_of(&self, record: &RawRecord<'_>) -> Option<&Form> {
         match self.0.forms.as_slice() {
             [form] => Some(form),
@@ -391,8 +450,9 @@ impl Events {
     }
 
     /// Returns the offset of a part of the trailer in bytes from the start of the record.
+    #[inline]
     fn place_in_trailer(&self, record: &RawRecord<'_>, part: SampleType) -> Option<usize> {
-        let layout = self.layout_of(record);
+        let layout = &self.form_of(record)?.layout;
         let from_end = SampleId::from_end(layout.sample_type, part)?;
         let has_trailer =
             record.kind != RecordType::SAMPLE && record.kind.is_kernel() && layout.sample_id_all;
@@ -405,6 +465,7 @@ impl Events {
 
     /// Returns the layout of `record`: that of its event, or of the first event if the ID is
     /// unknown (the trailer of a record is the same for all events that perf records together).
+    #[inline]
     pub fn layout_of(&self, record: &RawRecord<'_>) -> DecodeContext {
         self.form_of(record)
             .map(|form| form.layout)
@@ -424,5 +485,36 @@ impl FromIterator<Event> for Events {
         let mut all = Events::default();
         events.into_iter().for_each(|event| all.push(event));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ID belongs to the first event that has it, wherever it is stored.
+    #[test]
+    fn ids_belong_to_the_first_event() {
+        let near = EventsById::NEAR as u64;
+        let lists: [&[u64]; 4] = [
+            &[100, 101, 99, 100],
+            &[100 + near, 99 + near, 0, 101],
+            &[u64::MAX, 100 + near, 99, 5_000_000],
+            &[],
+        ];
+        let events = lists.iter().map(|ids| Event {
+            attr: Attr::default(),
+            ids: ids.to_vec(),
+        });
+        let events: Events = events.collect();
+        for id in lists
+            .concat()
+            .into_iter()
+            .chain([1, 98, 102, near, u64::MAX - 1])
+        {
+            let expected = lists.iter().position(|ids| ids.contains(&id));
+            assert_eq!(events.of_id_strict(id), expected, "{id}");
+        }
+        assert!(events.have_ids() && !events.without_ids().have_ids());
     }
 }

@@ -321,9 +321,23 @@ impl RecordType {
 
     /// Returns the line of the table.
     pub fn info(self) -> Option<&'static RecordInfo> {
-        TABLE
-            .binary_search_by_key(&self, |info| info.kind)
-            .ok()
-            .and_then(|at| TABLE.get(at))
+        let place = *PLACES.get(usize::try_from(self.0).ok()?)?;
+        TABLE.get(usize::from(place))
     }
 }
+
+/// The index in the table of each type; 255 for types that are not in the table.
+#[allow(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated by the compiler"
+)]
+static PLACES: [u8; 128] = {
+    let mut places = [u8::MAX; 128];
+    let mut at = 0;
+    while at < TABLE.len() {
+        places[TABLE[at].kind.0 as usize] = at as u8;
+        at += 1;
+    }
+    places
+};
