@@ -79,9 +79,9 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     let mut unreadable = 0_u64;
     walk(&mut reader, |item, recording| {
         match item {
-            Item::Record(record) | Item::Inner(record, _) => {
-                extraction.record(&record, recording)?
-            }
+            Item::Records(batch, _) => batch
+                .iter()
+                .try_for_each(|record| extraction.record(&record, recording))?,
             Item::Payload(bytes) => extraction.payload(bytes)?,
             Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
             // The index could not show which data are missing.

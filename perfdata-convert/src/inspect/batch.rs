@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{io, panic, thread};
 
 use perfdata_core::Endian;
+use perfdata_core::read::{RecordBatch, Records};
 use perfdata_core::record::RawRecord;
 
 use crate::error::{Error, Result};
@@ -20,15 +21,16 @@ const BYTES: usize = 128 << 10;
 /// Records of a recording.
 pub struct Batch {
     bytes: Vec<u8>,
-    places: Vec<RecordSpan>,
+    runs: Vec<Run>,
     endian: Endian,
     /// The error that prevented reading the compressed records after these.
     pub broken: Option<perfdata_core::Error>,
 }
 
-struct RecordSpan {
+/// Records that are adjacent in the input, or one record in a compressed record.
+struct Run {
     offset: u64,
-    len: u16,
+    len: usize,
     inner: Option<usize>,
 }
 
@@ -37,26 +39,25 @@ impl Batch {
     pub fn new(endian: Endian) -> Self {
         Batch {
             bytes: Vec::new(),
-            places: Vec::new(),
+            runs: Vec::new(),
             endian,
             broken: None,
         }
     }
 
-    /// Adds a record. A record in a compressed record also has an index there.
-    pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>) {
-        let len = u16::try_from(record.bytes.len()).unwrap_or(u16::MAX);
-        self.places.push(RecordSpan {
-            offset: record.offset,
-            len,
+    /// Adds records. A record in a compressed record also has an index there.
+    pub fn push(&mut self, records: &RecordBatch<'_>, inner: Option<usize>) {
+        self.runs.push(Run {
+            offset: records.offset(),
+            len: records.bytes().len(),
             inner,
         });
-        self.bytes.extend_from_slice(record.bytes);
+        self.bytes.extend_from_slice(records.bytes());
     }
 
     /// Returns whether there is nothing to process.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.broken.is_none()
+        self.runs.is_empty() && self.broken.is_none()
     }
 
     /// Returns whether it is large enough to be processed.
@@ -67,21 +68,24 @@ impl Batch {
     /// Removes all records, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.places.clear();
+        self.runs.clear();
         self.broken = None;
+    }
+
+    /// Returns the records in groups.
+    pub fn runs(&self) -> impl Iterator<Item = (Records<'_>, Option<usize>)> {
+        let mut bytes = self.bytes.as_slice();
+        self.runs.iter().map_while(move |run| {
+            let (records, rest) = bytes.split_at_checked(run.len)?;
+            bytes = rest;
+            Some((Records::of(records, self.endian, run.offset), run.inner))
+        })
     }
 
     /// Returns the records.
     pub fn records(&self) -> impl Iterator<Item = (RawRecord<'_>, Option<usize>)> {
-        let mut bytes = self.bytes.as_slice();
-        self.places.iter().filter_map(move |place| {
-            let (record, rest) = bytes.split_at_checked(usize::from(place.len))?;
-            bytes = rest;
-            Some((
-                RawRecord::first(record, self.endian, place.offset).ok()?,
-                place.inner,
-            ))
-        })
+        self.runs()
+            .flat_map(|(records, inner)| records.map(move |record| (record, inner)))
     }
 }
 

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use perfdata_core::names::name_in;
+use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
@@ -112,18 +113,49 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         self.is_fresh = false;
     }
 
-    /// Adds a record of `recording` after [`see`](Self::see). A record in a compressed record also
-    /// has an index there. Breaks if no more results are taken.
-    pub fn push(
+    /// Processes the effects of records on others, and adds them. Breaks like
+    /// [`push`](Self::push).
+    pub fn take(
         &mut self,
-        record: &RawRecord<'_>,
+        mut batch: RecordBatch<'_>,
         inner: Option<usize>,
         recording: &Recording,
     ) -> ControlFlow<()> {
-        if self.copy.is_none() || !(self.is_fresh || record.kind.is_metadata()) {
+        let has_effects = |kind: RecordType| kind.is_metadata() || EventNames::reads(kind);
+        while let Some(part) = batch.take_part(has_effects) {
+            let records = match part {
+                BatchPart::Wanted(record) => {
+                    self.see(&record, recording)?;
+                    RecordBatch::of(&record)
+                }
+                BatchPart::Others(others) => {
+                    self.passed = self.passed.saturating_add(others.bytes().len() as u64);
+                    others
+                }
+            };
+            self.push(&records, inner, recording)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds records of `recording` after [`see`](Self::see); metadata are alone in their batch. A
+    /// record in a compressed record also has an index there. Breaks if no more results are taken.
+    pub fn push(
+        &mut self,
+        records: &RecordBatch<'_>,
+        inner: Option<usize>,
+        recording: &Recording,
+    ) -> ControlFlow<()> {
+        let is_metadata = || {
+            let mut records = records.iter();
+            records
+                .next()
+                .is_some_and(|record| record.kind.is_metadata())
+        };
+        if self.copy.is_none() || !(self.is_fresh || is_metadata()) {
             self.renew(recording)?;
         }
-        self.batch.push(record, inner);
+        self.batch.push(records, inner);
         if self.batch.is_full() {
             self.hand_in(recording)
         } else {

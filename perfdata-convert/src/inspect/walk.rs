@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{Chunk, Decompressor, Limits, RecordBatch, RecordSource};
-use perfdata_core::record::RawRecord;
+use perfdata_core::read::{BatchPart, Chunk, Decompressor, Limits, RecordBatch, RecordSource};
+use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::error::Result;
 
@@ -14,11 +14,9 @@ use crate::error::Result;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Item<'a> {
-    /// A record of the stream.
-    Record(RawRecord<'a>),
-    /// A record inside of a compressed record, with the offset of the compressed record, and its
-    /// index among the records that were decompressed from it.
-    Inner(RawRecord<'a>, usize),
+    /// Records of the stream, or one record inside of a compressed record, with the offset of the
+    /// compressed record, and its index among the records that were decompressed from it.
+    Records(RecordBatch<'a>, Option<usize>),
     /// A part of the data after the last record that its size does not include.
     Payload(&'a [u8]),
     /// Bytes at the end of the stream that are not records.
@@ -84,11 +82,18 @@ fn see_batch(
     inner: &mut Compressed,
     see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
 ) -> Flow {
-    for record in batch.iter() {
-        let mut flow = see(Item::Record(record), recording)?;
-        if flow.is_continue() && record.kind.is_compressed() {
-            flow = inner.look_into(&record, recording, see)?;
-        }
+    let mut rest = *batch;
+    while let Some(part) = rest.take_part(RecordType::is_compressed) {
+        let flow = match part {
+            BatchPart::Others(batch) => see(Item::Records(batch, None), recording)?,
+            BatchPart::Wanted(record) => {
+                let batch = RecordBatch::of(&record);
+                match see(Item::Records(batch, None), recording)? {
+                    ControlFlow::Continue(()) => inner.look_into(&record, recording, see)?,
+                    flow => flow,
+                }
+            }
+        };
         if flow.is_break() {
             return Ok(flow);
         }
@@ -122,7 +127,8 @@ impl Compressed {
         while next.is_ok() {
             match stream.next() {
                 Ok(Some(record)) => {
-                    if see(Item::Inner(record, place), recording)?.is_break() {
+                    let item = Item::Records(RecordBatch::of(&record), Some(place));
+                    if see(item, recording)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                     place += 1;

@@ -1,6 +1,5 @@
 //! Counts the records in the output by type, for verbose messages.
 
-use perfdata_core::Recording;
 use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::error::Result;
@@ -28,11 +27,6 @@ impl Stage for Tally {
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         self.tallies.add(record.kind, record.bytes.len());
         next.record(record)
-    }
-
-    fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
-        self.tallies.settle();
-        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

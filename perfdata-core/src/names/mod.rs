@@ -46,7 +46,14 @@ pub struct EventNames {
 }
 
 impl EventNames {
+    /// Returns whether [`see`](Self::see) reads records of this type.
+    #[inline]
+    pub fn reads(kind: RecordType) -> bool {
+        matches!(kind, RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE)
+    }
+
     /// Reads names from a record. They take effect with the next [`update`](Self::update).
+    #[inline]
     pub fn see(&mut self, record: &RawRecord<'_>) {
         match record.kind {
             RecordType::HEADER_FEATURE => {

@@ -40,8 +40,9 @@ impl<'a> RecordBatch<'a> {
         Self::new(bytes.get(..len).unwrap_or_default(), count, endian, offset)
     }
 
-    /// Returns a batch of `count` records that occupy all of `bytes`.
-    pub(super) fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
+    /// Returns a batch of `count` records that occupy all of `bytes`, whose first byte has the
+    /// absolute offset `offset`.
+    pub fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
         RecordBatch {
             bytes,
             count,
@@ -111,11 +112,7 @@ impl<'a> RecordBatch<'a> {
     /// Returns an iterator over the records.
     #[inline]
     pub fn iter(&self) -> Records<'a> {
-        Records {
-            bytes: self.bytes,
-            offset: self.offset,
-            endian: self.endian,
-        }
+        Records::of(self.bytes, self.endian, self.offset)
     }
 
     /// Removes and returns the first part of the batch: a record of a `wanted` type, or all records
@@ -184,12 +181,24 @@ pub(super) fn stands_alone(kind: RecordType) -> bool {
     kind.is_metadata() || kind.has_payload() || kind == RecordType::HEADER_BUILD_ID
 }
 
-/// The records of a batch.
+/// The records of a batch, or of a part of the input.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     bytes: &'a [u8],
     offset: u64,
     endian: Endian,
+}
+
+impl<'a> Records<'a> {
+    /// Returns the records in `bytes`, up to the first one that is incomplete. The first byte has
+    /// the absolute offset `offset`.
+    pub fn of(bytes: &'a [u8], endian: Endian, offset: u64) -> Self {
+        Records {
+            bytes,
+            offset,
+            endian,
+        }
+    }
 }
 
 impl<'a> Iterator for Records<'a> {

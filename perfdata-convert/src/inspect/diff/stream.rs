@@ -150,9 +150,8 @@ pub(super) fn read(
     let mut unreadable = (0_u64, DefaultHasher::new());
     let mut end = None;
     let undecoded = walk(&mut reader, |item, recording| {
-        let (raw, inner) = match &item {
-            Item::Record(raw) => (raw, None),
-            Item::Inner(raw, place) => (raw, Some(*place)),
+        let (batch, inner) = match &item {
+            Item::Records(batch, inner) => (batch, *inner),
             Item::Payload(bytes) => {
                 if let Some(entry) = &mut waiting {
                     hasher.write(bytes);
@@ -171,23 +170,25 @@ pub(super) fn read(
             }
             Item::Pause { .. } => return Ok(ControlFlow::Continue(())),
         };
-        if let Some(entry) = waiting.take()
-            && !send(entry)
-        {
-            return Ok(ControlFlow::Break(()));
-        }
-        side.names.see(raw);
-        side.counts.add_at(raw.kind, inner);
-        match raw.kind {
-            kind if kind.is_metadata() => {}
-            kind if kind.is_compressed() => {}
-            // Compared as the names of the events.
-            RecordType::EVENT_UPDATE if side.is_name(raw, recording) => {}
-            RecordType::HEADER_BUILD_ID if across => side.see_build_id(raw, recording),
-            _ => {
-                side.compared.add(raw.kind, raw.bytes.len());
-                waiting = Some(Entry::new(raw, inner, recording.events.layout_of(raw)));
-                hasher = DefaultHasher::new();
+        for raw in batch.iter() {
+            if let Some(entry) = waiting.take()
+                && !send(entry)
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            side.names.see(&raw);
+            side.counts.add_at(raw.kind, inner);
+            match raw.kind {
+                kind if kind.is_metadata() => {}
+                kind if kind.is_compressed() => {}
+                // Compared as the names of the events.
+                RecordType::EVENT_UPDATE if side.is_name(&raw, recording) => {}
+                RecordType::HEADER_BUILD_ID if across => side.see_build_id(&raw, recording),
+                _ => {
+                    side.compared.add(raw.kind, raw.bytes.len());
+                    waiting = Some(Entry::new(&raw, inner, recording.events.layout_of(&raw)));
+                    hasher = DefaultHasher::new();
+                }
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -221,7 +222,6 @@ pub(super) fn read(
             ..Entry::new(&last, None, DecodeContext::default())
         });
     }
-    side.compared.settle();
     if let ContainerLayout::Pipe(head) = reader.container_layout() {
         side.counts.metadata = side.counts.metadata.saturating_add(head.slots.len() as u64);
     }

@@ -62,11 +62,6 @@ impl Records {
         let [a, b] = &mut self.only;
         if in_a { a } else { b }.add(kind, 0);
     }
-
-    fn settle(&mut self) {
-        self.changed.settle();
-        self.only.iter_mut().for_each(Tallies::settle);
-    }
 }
 
 /// The number of differences in each event and feature section.
@@ -127,8 +122,7 @@ pub struct Summary {
 
 impl Summary {
     pub(super) fn new(sides: [(&Path, Side); 2], found: Found<'_>) -> Self {
-        let (mut records, mut metadata) = (found.records, found.metadata.all);
-        records.settle();
+        let (records, mut metadata) = (found.records, found.metadata.all);
         // Features first, as in the report.
         metadata.sort_by_key(|(part, ..)| *part != Part::Feature);
         Summary {

@@ -51,8 +51,10 @@ pub struct Comms {
     recent: Vec<Option<(u32, ThreadId)>>,
     /// Samples by the index of the name.
     sums: Vec<u64>,
-    /// Waiting samples (time and thread), and waiting changes with their times.
-    waiting: Vec<(u64, u32)>,
+    /// Waiting samples (time and thread): those up to the time `complete`, which the end of the round
+    /// settles, and younger ones. Waiting changes with their times.
+    due: Vec<(u64, u32)>,
+    younger: Vec<(u64, u32)>,
     changes: Vec<(u64, Change)>,
     /// The latest time so far, and the latest time at the end of the previous round.
     youngest: u64,
@@ -65,7 +67,8 @@ impl Default for Comms {
             threads: Threads::with_names(NAMES),
             recent: vec![None; RECENT],
             sums: Vec::new(),
-            waiting: Vec::new(),
+            due: Vec::new(),
+            younger: Vec::new(),
             changes: Vec::new(),
             youngest: 0,
             complete: 0,
@@ -88,26 +91,40 @@ impl Comms {
     pub fn sample(&mut self, sample: &SampleView<'_>) {
         let Some(tid) = sample.tid() else { return };
         match known(sample.time()) {
-            Some(time) => {
-                self.youngest = self.youngest.max(time);
-                self.waiting.push((time, tid.tid));
-                if self.waiting.len() >= WAITING {
-                    self.settle_half();
-                }
-            }
+            Some(time) => self.wait(time, tid.tid),
             None => self.count(tid.tid, 1),
         }
+    }
+
+    /// Adds a waiting sample of a thread.
+    #[inline]
+    fn wait(&mut self, time: u64, tid: u32) {
+        self.youngest = self.youngest.max(time);
+        let samples = match time <= self.complete {
+            true => &mut self.due,
+            false => &mut self.younger,
+        };
+        samples.push((time, tid));
+        if self.due.len() + self.younger.len() >= WAITING {
+            self.settle_half();
+        }
+    }
+
+    /// Ends a round: counts the samples that are not younger than the previous round. The others
+    /// are not younger than this one.
+    fn end_round(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        self.settle(&due, self.complete);
+        due.clear();
+        self.due = std::mem::replace(&mut self.younger, due);
+        self.complete = self.youngest;
     }
 
     /// Adds a record that is not a sample.
     pub fn see(&mut self, record: &RawRecord<'_>, events: &Events) {
         let pair = |at| record.pair(RecordHeader::SIZE + at);
         let change = match record.kind {
-            RecordType::FINISHED_ROUND => {
-                self.settle(self.complete);
-                self.complete = self.youngest;
-                return;
-            }
+            RecordType::FINISHED_ROUND => return self.end_round(),
             RecordType::COMM => pair(0).map(|(pid, tid)| {
                 let text = record
                     .bytes
@@ -155,7 +172,7 @@ impl Comms {
     /// Returns the names, sorted by decreasing number of samples, and the number of samples whose
     /// names did not fit.
     pub fn finish(mut self) -> (Vec<(Vec<u8>, u64)>, u64) {
-        self.settle(u64::MAX);
+        self.settle_until(u64::MAX);
         let comms = self.threads.comms();
         let others = comms
             .others()
@@ -174,19 +191,31 @@ impl Comms {
     /// ones.
     fn settle_half(&mut self) {
         let mut times: Vec<u64> = self
-            .waiting
+            .due
             .iter()
+            .chain(&self.younger)
             .map(|item| item.0)
             .chain(self.changes.iter().map(|item| item.0))
             .collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
-        self.settle(median);
+        self.settle_until(median);
     }
 
-    /// Counts samples up to the time `until`. For a thread with changes, the samples between two
-    /// changes are counted together. So the samples need not be sorted.
-    fn settle(&mut self, until: u64) {
+    /// Counts the waiting samples up to the time `until`.
+    fn settle_until(&mut self, until: u64) {
+        let mut waiting = std::mem::take(&mut self.due);
+        waiting.append(&mut self.younger);
+        let (samples, waiting): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|sample| sample.0 <= until);
+        self.settle(&samples, until);
+        let complete = self.complete;
+        (self.due, self.younger) = waiting.into_iter().partition(|sample| sample.0 <= complete);
+    }
+
+    /// Counts these samples, all that wait up to the time `until`. For a thread with changes, the
+    /// samples between two changes are counted together. So the samples need not be sorted.
+    fn settle(&mut self, samples: &[(u64, u32)], until: u64) {
         let mut due: Vec<_> = self
             .changes
             .extract_if(.., |change| change.0 <= until)
@@ -206,15 +235,11 @@ impl Comms {
         }
         of.iter_mut()
             .for_each(|of| of.samples.resize(of.times.len() + 1, 0));
-        let mut waiting = std::mem::take(&mut self.waiting);
         // Samples of the same thread are mostly adjacent: the thread, its changes, and the number of
         // samples that are not counted yet.
         let mut last: Option<(u32, Option<usize>)> = None;
         let mut adjacent = 0;
-        waiting.retain(|&(time, tid)| {
-            if time > until {
-                return true;
-            }
+        for &(time, tid) in samples {
             let place = match last {
                 Some((known, place)) if known == tid => place,
                 _ => {
@@ -236,12 +261,10 @@ impl Comms {
                 }
                 None => adjacent += 1,
             }
-            false
-        });
+        }
         if let Some((known, _)) = last {
             self.count(known, adjacent);
         }
-        self.waiting = waiting;
         for (_, change) in due {
             let tid = change.tid();
             if let Some(Due { samples, done, .. }) =
@@ -351,8 +374,7 @@ mod tests {
     use perfdata_core::{DecodeContext, Endian, Event};
 
     fn at(comms: &mut Comms, time: u64, tid: u32) {
-        comms.youngest = comms.youngest.max(time);
-        comms.waiting.push((time, tid));
+        comms.wait(time, tid);
     }
 
     fn changes(comms: &mut Comms, time: u64, change: Change) {
@@ -458,11 +480,6 @@ mod tests {
         }
     }
 
-    fn end_round(comms: &mut Comms) {
-        comms.settle(comms.complete);
-        comms.complete = comms.youngest;
-    }
-
     fn sums(comms: Comms) -> Vec<(String, u64)> {
         let (names, others) = comms.finish();
         assert_eq!(others, 0);
@@ -479,11 +496,11 @@ mod tests {
         let _ = [5, 12, 20, 31].map(|time| at(&mut comms, time, 7));
         named(&mut comms, 10, 7, "before");
         named(&mut comms, 30, 7, "behind");
-        end_round(&mut comms);
+        comms.end_round();
         at(&mut comms, 33, 7);
         // The latest possible change.
         named(&mut comms, 32, 7, "late");
-        end_round(&mut comms);
+        comms.end_round();
         let expected = [("before", 2), (":7", 1), ("behind", 1), ("late", 1)];
         assert_eq!(
             sums(comms),
@@ -537,9 +554,7 @@ mod tests {
         let mut comms = Comms::default();
         for time in 0..4 * WAITING as u64 {
             at(&mut comms, time, 1);
-            if comms.waiting.len() >= WAITING {
-                comms.settle_half();
-            }
+            assert!(comms.due.len() + comms.younger.len() < WAITING);
         }
         assert_eq!(sums(comms), [(":1".to_owned(), 4 * WAITING as u64)]);
     }

@@ -9,7 +9,7 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::header::{FileSection, PipeHeader};
-use perfdata_core::read::Head;
+use perfdata_core::read::{Head, RecordBatch};
 use perfdata_core::record::{RecordType, Registers, TABLE};
 use perfdata_core::wire::Wire;
 
@@ -171,9 +171,8 @@ impl Dump {
         let (mut damage, mut unreadable) = (Vec::new(), 0);
         let mut left = self.limit;
         walk(reader, |item, recording| {
-            let (record, inner) = match item {
-                Item::Record(record) => (record, None),
-                Item::Inner(record, place) => (record, Some(place)),
+            let (batch, inner) = match item {
+                Item::Records(batch, inner) => (batch, inner),
                 Item::Payload(bytes) => {
                     feed.see_payload(bytes.len());
                     return Ok(ControlFlow::Continue(()));
@@ -190,16 +189,22 @@ impl Dump {
                 Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
                 Item::Pause { .. } => return Ok(feed.pause(recording)),
             };
-            if left == Some(0) || feed.see(&record, recording).is_break() {
-                return Ok(ControlFlow::Break(()));
+            for record in batch.iter() {
+                if left == Some(0) || feed.see(&record, recording).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                counts.add_at(record.kind, inner);
+                if !self.types.is_empty() && !self.types.contains(&record.kind) {
+                    continue;
+                }
+                left = left.map(|left| left - 1);
+                shown = shown.saturating_add(1);
+                let flow = feed.push(&RecordBatch::of(&record), inner, recording);
+                if flow.is_break() {
+                    return Ok(flow);
+                }
             }
-            counts.add_at(record.kind, inner);
-            if !self.types.is_empty() && !self.types.contains(&record.kind) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            left = left.map(|left| left - 1);
-            shown = shown.saturating_add(1);
-            Ok(feed.push(&record, inner, recording))
+            Ok(ControlFlow::Continue(()))
         })?;
         let _ = feed.hand_in(reader.recording());
         Ok(Fed {

@@ -53,16 +53,13 @@ pub struct Overview {
     damage: Vec<String>,
 }
 
-/// A function that is called with each record of a pass.
-pub type Observer<'a> = &'a mut dyn FnMut(&RawRecord<'_>, Option<usize>, &Recording);
-
 impl Overview {
     /// Reads `input` from start to end.
     ///
     /// # Errors
     /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
-        Self::observed(input, &mut |_, _, _| {})
+        Self::observed(input, |_, _, _| {})
     }
 
     /// Reads `input`, and calls `observer` with each record and its index in the compressed record
@@ -70,7 +67,10 @@ impl Overview {
     ///
     /// # Errors
     /// As [`of`](Self::of).
-    pub fn observed(input: Input, observer: Observer<'_>) -> Result<Self> {
+    pub fn observed(
+        input: Input,
+        mut observer: impl FnMut(&RawRecord<'_>, Option<usize>, &Recording),
+    ) -> Result<Self> {
         let modified = input.modified();
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut overview = Overview {
@@ -89,17 +89,17 @@ impl Overview {
         };
         walk(&mut reader, |item, recording| {
             match item {
-                Item::Record(record) => {
-                    overview.counts.add(record.kind);
-                    overview.records.add(record.kind, record.bytes.len());
-                    overview.see(&record, recording);
-                    observer(&record, None, recording);
-                }
-                Item::Inner(record, place) => {
-                    overview.counts.add_compressed();
-                    overview.inner.add(record.kind, record.bytes.len());
-                    overview.see(&record, recording);
-                    observer(&record, Some(place), recording);
+                Item::Records(batch, inner) => {
+                    for record in batch.iter() {
+                        overview.counts.add_at(record.kind, inner);
+                        let tallies = match inner {
+                            None => &mut overview.records,
+                            Some(_) => &mut overview.inner,
+                        };
+                        tallies.add(record.kind, record.bytes.len());
+                        overview.see(&record, recording);
+                        observer(&record, inner, recording);
+                    }
                 }
                 Item::Payload(bytes) => {
                     overview.payload = overview.payload.saturating_add(bytes.len() as u64)
@@ -113,8 +113,6 @@ impl Overview {
             Ok(ControlFlow::Continue(()))
         })?;
         overview.facts.finish();
-        overview.records.settle();
-        overview.inner.settle();
         if let Some(leftover) = Leftover::of(&reader, overview.unreadable) {
             overview.damage.push(leftover.to_string());
         }
@@ -126,6 +124,7 @@ impl Overview {
         Ok(overview)
     }
 
+    #[inline]
     fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.facts.see(record, recording);
         self.names.see(record);

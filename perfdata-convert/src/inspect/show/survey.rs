@@ -73,7 +73,7 @@ impl ChartData {
     /// As [`Overview::of`].
     pub fn of(input: Input) -> Result<Self> {
         let mut survey = Charts::default();
-        let overview = Overview::observed(input, &mut |record, inner, recording| {
+        let overview = Overview::observed(input, |record, inner, recording| {
             survey.see(record, inner, recording)
         })?;
         let Charts {

@@ -17,6 +17,7 @@ pub struct Tally {
 }
 
 impl Tally {
+    #[inline]
     fn add(&mut self, more: Tally) {
         self.count = self.count.saturating_add(more.count);
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -27,44 +28,51 @@ impl Tally {
 /// Types that appear after the limit is reached share one tally.
 #[derive(Debug, Default)]
 pub struct Tallies {
-    by_type: BTreeMap<RecordType, Tally>,
+    /// The tallies of the types with low numbers, which include those of perf, by number.
+    low: Vec<Tally>,
+    high: BTreeMap<RecordType, Tally>,
     others: Tally,
-    /// The type of the previous record, which is usually also the next one, and its records that
-    /// are not yet in a tally.
-    last: (RecordType, Tally),
 }
 
 impl Tallies {
     /// Maximum number of types with a separate tally.
     const MOST: usize = 1024;
+    /// The number of types with low numbers.
+    const LOW: usize = 128;
 
     /// Counts a record of `bytes` bytes.
+    #[inline]
     pub fn add(&mut self, kind: RecordType, bytes: usize) {
-        if self.last.0 != kind {
-            self.settle();
-            self.last.0 = kind;
-        }
-        self.last.1.add(Tally {
+        let tally = match self.low.get_mut(kind.0 as usize) {
+            Some(tally) => tally,
+            None => self.place(kind),
+        };
+        tally.add(Tally {
             count: 1,
             bytes: bytes as u64,
         });
     }
 
-    /// Adds the pending count to the tallies.
-    pub fn settle(&mut self) {
-        let (kind, tally) = std::mem::take(&mut self.last);
-        if self.by_type.len() < Self::MOST || self.by_type.contains_key(&kind) {
-            if tally.count > 0 {
-                self.by_type.entry(kind).or_default().add(tally);
-            }
-        } else {
-            self.others.add(tally);
+    /// Returns the tally of a type that is not in `low`.
+    #[cold]
+    fn place(&mut self, kind: RecordType) -> &mut Tally {
+        let number = kind.0 as usize;
+        if number < Self::LOW {
+            self.low.resize(number + 1, Tally::default());
+            return self.low.get_mut(number).unwrap_or(&mut self.others);
         }
+        let is_full = self.high.len() >= Self::MOST - Self::LOW;
+        if is_full && !self.high.contains_key(&kind) {
+            return &mut self.others;
+        }
+        self.high.entry(kind).or_default()
     }
 
     /// Returns the tally of each type that has one.
     pub fn iter(&self) -> impl Iterator<Item = (RecordType, Tally)> {
-        self.by_type.iter().map(|(kind, tally)| (*kind, *tally))
+        let low = (0..).map(RecordType).zip(self.low.iter().copied());
+        let high = self.high.iter().map(|(kind, tally)| (*kind, *tally));
+        low.filter(|(_, tally)| tally.count > 0).chain(high)
     }
 
     /// Returns the tally of all other types.
@@ -74,13 +82,16 @@ impl Tallies {
 
     /// Returns the tally of one type.
     pub fn get(&self, kind: RecordType) -> Tally {
-        self.by_type.get(&kind).copied().unwrap_or_default()
+        let low = self.low.get(kind.0 as usize);
+        low.or_else(|| self.high.get(&kind))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Returns the tally of all records.
     pub fn total(&self) -> Tally {
-        self.by_type.values().fold(self.others, |mut sum, tally| {
-            sum.add(*tally);
+        self.iter().fold(self.others, |mut sum, (_, tally)| {
+            sum.add(tally);
             sum
         })
     }
@@ -140,7 +151,6 @@ mod tests {
                 tallies.add(RecordType(kind), 16 * round);
             }
         }
-        tallies.settle();
         assert_eq!(
             tallies.get(RecordType(7)),
             Tally {

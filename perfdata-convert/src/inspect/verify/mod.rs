@@ -94,25 +94,18 @@ fn feed(
 ) -> Result<(usize, u64)> {
     let mut feed = Dispatcher::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
-    let undecoded = walk(reader, |item, recording| {
-        let (record, inner) = match item {
-            Item::Record(record) => (record, None),
-            Item::Inner(record, place) => (record, Some(place)),
-            Item::Undecodable(error) => return Ok(feed.push_error(error, recording)),
-            Item::Unreadable(bytes) => {
-                unreadable = unreadable.saturating_add(bytes.len() as u64);
-                return Ok(ControlFlow::Continue(()));
-            }
-            Item::Payload(bytes) => {
-                feed.see_payload(bytes.len());
-                return Ok(ControlFlow::Continue(()));
-            }
-            Item::Pause { .. } => return Ok(feed.pause(recording)),
-        };
-        if feed.see(&record, recording).is_break() {
-            return Ok(ControlFlow::Break(()));
+    let undecoded = walk(reader, |item, recording| match item {
+        Item::Records(batch, inner) => Ok(feed.take(batch, inner, recording)),
+        Item::Undecodable(error) => Ok(feed.push_error(error, recording)),
+        Item::Unreadable(bytes) => {
+            unreadable = unreadable.saturating_add(bytes.len() as u64);
+            Ok(ControlFlow::Continue(()))
         }
-        Ok(feed.push(&record, inner, recording))
+        Item::Payload(bytes) => {
+            feed.see_payload(bytes.len());
+            Ok(ControlFlow::Continue(()))
+        }
+        Item::Pause { .. } => Ok(feed.pause(recording)),
     })?;
     let _ = feed.hand_in(reader.recording());
     Ok((undecoded, unreadable))
@@ -125,9 +118,11 @@ fn check_batch(batch: &Batch, known: StateAt<'_>) -> (Report, Records) {
         ..Report::default()
     };
     let mut records = Records::default();
-    for (record, inner) in batch.records() {
-        report.records.add_at(record.kind, inner);
-        records.check(&mut report, &record, inner.is_some(), known.recording);
+    for (run, inner) in batch.runs() {
+        for record in run {
+            report.records.add_at(record.kind, inner);
+            records.check(&mut report, &record, inner.is_some(), known.recording);
+        }
     }
     if let Some(error) = &batch.broken {
         report.blame(error, 0);

@@ -77,16 +77,20 @@ impl Traces {
         let mut current: Option<usize> = None;
         walk(&mut *reader, |item, _| {
             match item {
-                Item::Record(raw) | Item::Inner(raw, _) => {
-                    current = None;
-                    match raw.kind {
-                        RecordType::AUXTRACE => {
-                            held = held.saturating_add(size_of::<Piece>() as u64);
-                            limits.check_metadata("AUXTRACE records", held)?;
-                            current = Some(traces.begin(&raw, &mut by_idx, len)?);
+                Item::Records(batch, _) => {
+                    for raw in batch.iter() {
+                        current = None;
+                        match raw.kind {
+                            RecordType::AUXTRACE => {
+                                held = held.saturating_add(size_of::<Piece>() as u64);
+                                limits.check_metadata("AUXTRACE records", held)?;
+                                current = Some(traces.begin(&raw, &mut by_idx, len)?);
+                            }
+                            RecordType::AUXTRACE_INFO | RecordType::TIME_CONV => {
+                                traces.learn(&raw)?;
+                            }
+                            _ => {}
                         }
-                        RecordType::AUXTRACE_INFO | RecordType::TIME_CONV => traces.learn(&raw)?,
-                        _ => {}
                     }
                 }
                 Item::Payload(bytes) => {
