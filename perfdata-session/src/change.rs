@@ -1,8 +1,9 @@
 //! Changes of the address spaces by records, and the owners of these spaces.
 
+use perfdata_core::Events;
 use perfdata_core::record::{
-    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, RecordType,
-    Task,
+    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, RawRecord, Record,
+    RecordHeader, RecordType, Task,
 };
 
 use crate::dso::Machine;
@@ -88,19 +89,12 @@ impl<'a> Change<Mapped<'a>> {
     /// Returns the change by `record`, if any.
     pub fn of(record: &'a Record) -> Option<Self> {
         let mode = CpuMode::of(record.misc);
-        let machine = Machine::of(mode);
-        let process = |pid: u32| Owner::Process(machine, pid);
-        let has = |flag| record.misc & flag != 0;
         match &record.body {
             Body::Mmap(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap(map, record.misc))),
             Body::Mmap2(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap2(map, record.misc))),
-            Body::Comm(comm) if has(MISC_COMM_EXEC) => Some(Change::Exec(process(comm.pid))),
-            // Threads share the address space of their process.
-            &Body::Fork(Task { pid, ppid, .. }) if pid != ppid => Some(Change::Fork {
-                child: process(pid),
-                parent: (!has(MISC_FORK_EXEC)).then_some(process(ppid)),
-            }),
-            &Body::Exit(Task { pid, tid, .. }) if pid == tid => Some(Change::Exit(process(pid))),
+            Body::Comm(comm) => Self::comm(record.misc, comm.pid),
+            &Body::Fork(Task { pid, ppid, .. }) => Self::fork(record.misc, pid, ppid),
+            &Body::Exit(Task { pid, tid, .. }) => Self::exit(record.misc, pid, tid),
             Body::Ksymbol(symbol) if symbol.flags.has(KsymbolFlags::UNREGISTER) => {
                 Some(Change::NoSymbol(symbol.addr))
             }
@@ -118,6 +112,50 @@ impl<'a> Change<Mapped<'a>> {
             }
             _ => None,
         }
+    }
+
+    /// Returns the change by a record that is not decoded: `None` if it must be decoded, because its
+    /// type or its form is not one of those that [`FixedRecord`](perfdata_core::record::FixedRecord)
+    /// describes; `Some(None)` if the record changes nothing.
+    pub fn in_place(record: &RawRecord<'a>, events: &Events) -> Option<Option<Self>> {
+        let fixed = events.fixed_record(record)?;
+        let misc = record.misc;
+        let pair = |at: usize| record.pair(RecordHeader::SIZE.saturating_add(at));
+        Some(match record.kind {
+            RecordType::MMAP | RecordType::MMAP2 => {
+                let map = fixed.mapping()?;
+                let mapped = Mapped::of_view(&map, misc);
+                Some(Self::map(CpuMode::of(misc), map.pid, mapped))
+            }
+            RecordType::COMM => Self::comm(misc, pair(0)?.0),
+            RecordType::FORK => {
+                let (pid, ppid) = pair(0)?;
+                Self::fork(misc, pid, ppid)
+            }
+            RecordType::EXIT => Self::exit(misc, pair(0)?.0, pair(8)?.0),
+            _ => return None,
+        })
+    }
+
+    fn process(misc: u16, pid: u32) -> Owner {
+        Owner::Process(Machine::of(CpuMode::of(misc)), pid)
+    }
+
+    fn comm(misc: u16, pid: u32) -> Option<Self> {
+        (misc & MISC_COMM_EXEC != 0).then(|| Change::Exec(Self::process(misc, pid)))
+    }
+
+    /// Threads share the address space of their process.
+    fn fork(misc: u16, pid: u32, ppid: u32) -> Option<Self> {
+        let has_parent = misc & MISC_FORK_EXEC == 0;
+        (pid != ppid).then(|| Change::Fork {
+            child: Self::process(misc, pid),
+            parent: has_parent.then(|| Self::process(misc, ppid)),
+        })
+    }
+
+    fn exit(misc: u16, pid: u32, tid: u32) -> Option<Self> {
+        (pid == tid).then(|| Change::Exit(Self::process(misc, pid)))
     }
 
     fn map(mode: CpuMode, pid: u32, what: Mapped<'a>) -> Self {
@@ -179,5 +217,67 @@ pub(crate) mod made {
             child: process(child),
             parent: Some(process(parent)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perfdata_core::attr::{Attr, AttrFlags, SampleType};
+    use perfdata_core::wire::Wire;
+    use perfdata_core::{DecodeContext, Endian, Event};
+
+    /// A change in place, and its time, are those of the decoded record, for any bytes.
+    #[test]
+    fn changes_in_place_are_those_of_decoded_records() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let kinds = [
+            RecordType::MMAP,
+            RecordType::MMAP2,
+            RecordType::COMM,
+            RecordType::FORK,
+            RecordType::EXIT,
+        ];
+        let (mut compared, mut changes) = ([0; 5], [0; 5]);
+        for _ in 0..20_000 {
+            let attr = Attr {
+                sample_type: SampleType::TID | SampleType::TIME,
+                flags: AttrFlags::default().with_sample_id_all(random() % 2 == 0),
+                ..Attr::default()
+            };
+            let layout = DecodeContext::of_attr(&attr);
+            let events: Events = [Event { attr, ids: vec![] }].into_iter().collect();
+            let endian = [Endian::Little, Endian::Big][random() as usize % 2];
+            let at = random() as usize % kinds.len();
+            let size = 8 + (random() as u16 % 24) * 8;
+            let size = if at > 2 { 32 + size % 48 } else { size };
+            let header = RecordHeader {
+                kind: kinds[at],
+                misc: (random() as u16 & 0x6007) ^ (random() as u16 & 0x10),
+                size,
+            };
+            let mut bytes = Vec::new();
+            header.encode_into(&mut bytes, endian).expect("a header");
+            // Few values, so that numbers are equal and texts short.
+            bytes.resize_with(usize::from(size), || (random() >> 32) as u8 % 2 * 0x2f);
+            let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
+            let Some(change) = Change::in_place(&raw, &events) else {
+                continue;
+            };
+            let record = Record::decode(&raw, &layout).expect("its form is known");
+            assert_eq!(change, Change::of(&record), "{bytes:x?}");
+            let time = record.sample_id.as_ref().and_then(|id| id.time);
+            assert_eq!(events.time(&raw), time, "{bytes:x?}");
+            compared[at] += 1;
+            changes[at] += usize::from(change.is_some());
+        }
+        assert!(compared.iter().all(|&count| count > 50), "{compared:?}");
+        assert!(changes.iter().all(|&count| count > 0), "{changes:?}");
     }
 }

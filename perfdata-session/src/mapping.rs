@@ -1,6 +1,6 @@
 //! Mappings of DSOs, and their descriptions in records.
 
-use perfdata_core::record::{CpuMode, Ksymbol, MISC_MMAP_DATA, Mmap, Mmap2};
+use perfdata_core::record::{CpuMode, Ksymbol, MISC_MMAP_DATA, MappingView, Mmap, Mmap2};
 
 use crate::dso::{BuildId, Dso, DsoKind, FileId, Machine, classify};
 use crate::ids::DsoId;
@@ -86,37 +86,22 @@ impl Mapping {
 impl<'a> Mapped<'a> {
     /// Returns the mapping in `map`, a record with `misc`.
     pub fn of_mmap(map: &'a Mmap, misc: u16) -> Self {
-        let Mmap {
-            pid,
-            addr,
-            len,
-            pgoff,
-            filename,
-            ..
-        } = map;
-        Self::new(filename.text(), None, misc, *pid).at(*addr, *len, *pgoff)
+        Self::of_view(&MappingView::of_mmap(map), misc)
     }
 
     /// Returns the mapping in `map`, an MMAP2 record with `misc`.
     pub fn of_mmap2(map: &'a Mmap2, misc: u16) -> Self {
-        let Mmap2 {
-            pid,
-            addr,
-            len,
-            pgoff,
-            inode,
-            build_id,
-            prot,
-            flags,
-            filename,
-            ..
-        } = map;
-        let build_id = build_id.as_ref();
-        let build_id =
-            build_id.and_then(|id| BuildId::new(id.build_id.get(..usize::from(id.build_id_size))?));
-        let new = Self::new(filename.text(), Some(*flags), misc, *pid).at(*addr, *len, *pgoff);
+        Self::of_view(&MappingView::of_mmap2(map), misc)
+    }
+
+    /// Returns the mapping in `view`, an MMAP or MMAP2 record with `misc`.
+    pub fn of_view(view: &MappingView<'a>, misc: u16) -> Self {
+        let (prot, flags) = view.prot_flags.unzip();
+        let new = Self::new(view.filename, flags, misc, view.pid);
+        let new = new.at(view.addr, view.len, view.pgoff);
+        let build_id = view.build_id.and_then(BuildId::new);
+        let inode = view.inode.as_ref();
         let file = inode
-            .as_ref()
             .and_then(FileId::of)
             .filter(|_| new.dso.kind == DsoKind::File && build_id.is_none());
         Mapping {
@@ -125,7 +110,7 @@ impl<'a> Mapped<'a> {
                 build_id,
                 ..new.dso
             },
-            prot: Some(*prot),
+            prot,
             ..new
         }
     }

@@ -13,11 +13,15 @@ use std::sync::LazyLock;
 
 use binrw::Endian;
 
-use super::{Body, EventIds, MISC_MMAP_BUILD_ID, RawRecord, RecordHeader, RecordType, SampleId};
+use super::{
+    Body, EventIds, Inode, MISC_MMAP_BUILD_ID, Mmap, Mmap2, RawRecord, RecordHeader, RecordType,
+    SampleId,
+};
 use crate::attr::SampleType;
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::recording::Events;
+use crate::wire::until_nul;
 
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -26,10 +30,63 @@ const WORD: usize = 8;
 /// between them. Decoding it and encoding it gives the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedRecord<'a> {
-    bytes: &'a [u8],
-    endian: Endian,
+    record: RawRecord<'a>,
     places: &'static Places,
     trailer: TrailerForm,
+}
+
+/// A mapping in an MMAP or MMAP2 record that is not decoded. See [`Mmap`](super::Mmap) and
+/// [`Mmap2`](super::Mmap2).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MappingView<'a> {
+    /// Process ID; -1 for the kernel.
+    pub pid: u32,
+    /// First address.
+    pub addr: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Offset in the file in bytes; for the kernel the address of the symbol in the name.
+    pub pgoff: u64,
+    /// Inode of the file, if the record contains it.
+    pub inode: Option<Inode>,
+    /// Build ID of the file, if the record contains it.
+    pub build_id: Option<&'a [u8]>,
+    /// `PROT_*` and `MAP_*` of the recording machine, if the record contains them.
+    pub prot_flags: Option<(u32, u32)>,
+    /// File, or a name in brackets.
+    pub filename: &'a [u8],
+}
+
+impl<'a> MappingView<'a> {
+    /// Returns the mapping of a decoded record.
+    pub fn of_mmap(map: &'a Mmap) -> Self {
+        MappingView {
+            pid: map.pid,
+            addr: map.addr,
+            len: map.len,
+            pgoff: map.pgoff,
+            inode: None,
+            build_id: None,
+            prot_flags: None,
+            filename: map.filename.text(),
+        }
+    }
+
+    /// Returns the mapping of a decoded record.
+    pub fn of_mmap2(map: &'a Mmap2) -> Self {
+        let id = map.build_id.as_ref();
+        MappingView {
+            pid: map.pid,
+            addr: map.addr,
+            len: map.len,
+            pgoff: map.pgoff,
+            inode: map.inode.clone(),
+            build_id: id.and_then(|id| id.build_id.get(..usize::from(id.build_id_size))),
+            prot_flags: Some((map.prot, map.flags)),
+            filename: map.filename.text(),
+        }
+    }
 }
 
 impl<'a> FixedRecord<'a> {
@@ -48,8 +105,7 @@ impl<'a> FixedRecord<'a> {
             false => body == places.end,
         };
         is_whole.then_some(FixedRecord {
-            bytes: raw.bytes,
-            endian: raw.endian,
+            record: *raw,
             places,
             trailer,
         })
@@ -59,7 +115,7 @@ impl<'a> FixedRecord<'a> {
     /// the other byte order.
     pub fn swap_into(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend_from_slice(self.bytes);
+        out.extend_from_slice(self.record.bytes);
         let copy = out.get_mut(start..).unwrap_or_default();
         for &(at, width) in &self.places.numbers {
             let number = copy.get_mut(usize::from(at)..).unwrap_or_default();
@@ -72,28 +128,67 @@ impl<'a> FixedRecord<'a> {
         let trailer = copy.len().saturating_sub(self.trailer.len);
         let words = copy.get_mut(trailer..).unwrap_or_default();
         for (at, word) in words.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
-            word.reverse();
-            if self.trailer.pairs >> at & 1 == 1 {
-                word.rotate_left(WORD / 2);
-            }
+            let is_pair = self.trailer.pairs >> at & 1 == 1;
+            let swapped = u64::from_ne_bytes(*word).swap_bytes();
+            *word = swapped
+                .rotate_left(if is_pair { 32 } else { 0 })
+                .to_ne_bytes();
         }
+    }
+
+    /// Returns the mapping in an MMAP or MMAP2 record; `None` for other records.
+    pub fn mapping(&self) -> Option<MappingView<'a>> {
+        const BODY: usize = RecordHeader::SIZE;
+        let FixedRecord { record, places, .. } = self;
+        let is_mmap2 = record.kind == RecordType::MMAP2;
+        if !is_mmap2 && record.kind != RecordType::MMAP {
+            return None;
+        }
+        let has_id = is_mmap2 && record.misc & MISC_MMAP_BUILD_ID != 0;
+        let inode = || {
+            let ((maj, min), ino) = (record.pair(BODY + 32)?, record.word(BODY + 40)?);
+            let ino_generation = record.word(BODY + 48)?;
+            Some(Inode {
+                maj,
+                min,
+                ino,
+                ino_generation,
+            })
+        };
+        let build_id = || {
+            let size = usize::from(*record.bytes.get(BODY + 32)?);
+            record.bytes.get(BODY + 36..BODY + 56)?.get(..size)
+        };
+        let text = record.bytes.len().checked_sub(self.trailer.len)?;
+        Some(MappingView {
+            pid: record.pair(BODY)?.0,
+            addr: record.word(BODY + 8)?,
+            len: record.word(BODY + 16)?,
+            pgoff: record.word(BODY + 24)?,
+            inode: if is_mmap2 && !has_id { inode() } else { None },
+            build_id: if has_id { build_id() } else { None },
+            prot_flags: if is_mmap2 {
+                record.pair(BODY + 56)
+            } else {
+                None
+            },
+            filename: until_nul(record.bytes.get(places.end..text)?),
+        })
     }
 
     /// Returns which event IDs the record contains: see [`Record::event_ids`](super::Record::event_ids).
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {
-            let own = self.places.ids.iter().map(|&at| usize::from(at));
-            let in_trailer = self.trailer.ids.into_iter().flatten();
-            let all = own.chain(in_trailer.map(|end| self.bytes.len().saturating_sub(end)));
-            let raw = all.filter_map(|at| self.bytes.get(at..)?.first_chunk::<WORD>());
-            raw.for_each(|&word| {
-                let id = match self.endian {
-                    Endian::Little => u64::from_le_bytes(word),
-                    Endian::Big => u64::from_be_bytes(word),
-                };
-                found.add(id, events);
-            });
+            let mut add = |at: usize| {
+                if let Some(id) = self.record.word(at) {
+                    found.add(id, events);
+                }
+            };
+            self.places.ids.iter().for_each(|&at| add(usize::from(at)));
+            for end in self.trailer.ids.into_iter().flatten() {
+                add(self.record.bytes.len().saturating_sub(end));
+            }
         }
         found
     }
@@ -230,7 +325,8 @@ impl Visitor for Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::TABLE;
+    use crate::record::{Record, TABLE};
+    use crate::wire::Wire;
 
     /// Every type with the flag has a form, and the form of no other type was forgotten.
     #[test]
@@ -247,5 +343,60 @@ mod tests {
             (&lost.ids[..], lost.end, lost.has_text),
             (&[8][..], 24, false)
         );
+    }
+
+    /// A mapping in place is the mapping of the decoded record, for any bytes.
+    #[test]
+    fn mappings_are_those_of_decoded_records() {
+        let (mut state, mut seen) = (0x9e37_79b9_7f4a_7c15_u64, [0; 3]);
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let layout = |sample_id_all| DecodeContext {
+            sample_type: SampleType::TID | SampleType::TIME,
+            sample_id_all,
+            ..DecodeContext::default()
+        };
+        for round in 0..4000 {
+            let endian = if round % 2 == 0 {
+                Endian::Little
+            } else {
+                Endian::Big
+            };
+            let kind = [RecordType::MMAP, RecordType::MMAP2, RecordType::COMM];
+            let kind = kind[random() as usize % 3];
+            let misc = [0, MISC_MMAP_BUILD_ID][random() as usize % 2];
+            let size = 8 + random() as u16 % 128;
+            let header = RecordHeader { kind, misc, size };
+            let mut bytes = Vec::new();
+            header.encode_into(&mut bytes, endian).expect("a header");
+            bytes.resize_with(usize::from(size), || (random() >> 32) as u8);
+            // A build ID of 0 to 23 bytes.
+            bytes
+                .iter_mut()
+                .skip(40)
+                .take(1)
+                .for_each(|byte| *byte %= 24);
+            let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
+            let layout = layout(random() % 2 == 0);
+            let Some(fixed) = FixedRecord::of(&raw, &layout) else {
+                continue;
+            };
+            let record = Record::decode(&raw, &layout).expect("its shape is known");
+            let expected = match &record.body {
+                Body::Mmap(map) => Some(MappingView::of_mmap(map)),
+                Body::Mmap2(map) => Some(MappingView::of_mmap2(map)),
+                _ => None,
+            };
+            assert_eq!(fixed.mapping(), expected, "{bytes:x?}");
+            let at = [RecordType::MMAP, RecordType::MMAP2]
+                .iter()
+                .position(|&of| of == kind);
+            seen[at.unwrap_or(2)] += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
     }
 }

@@ -28,7 +28,7 @@ mod user;
 
 pub use auxtrace::*;
 pub use auxtrace_info::*;
-pub use fixed::FixedRecord;
+pub use fixed::{FixedRecord, MappingView};
 pub use kernel::*;
 pub use maps::*;
 pub use registers::Registers;

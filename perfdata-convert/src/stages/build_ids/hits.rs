@@ -143,6 +143,14 @@ impl Hits {
 
     /// Processes a record that may change mappings.
     fn change(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
+        if let Some(change) = Change::in_place(record, events) {
+            if let Some(change) = change {
+                let change = change.with(|mapped| self.object(&mapped));
+                let time = at(events.time(record));
+                self.moments.push(time, Moment::Change(change));
+            }
+            return Ok(());
+        }
         let decoded = Record::decode(record, &events.layout_of(record))?;
         if let Some(change) = Change::of(&decoded) {
             let change = change.with(|mapped| self.object(&mapped));
