@@ -183,10 +183,17 @@ impl Swap {
         }
     }
 
-    /// Forwards converted records, the first of which was at `offset`.
-    fn give(&self, bytes: &mut Vec<u8>, offset: u64, next: &mut Link<'_>) -> Result<()> {
-        if !bytes.is_empty() {
-            next.records(&RecordBatch::first(bytes, self.endian, offset))?;
+    /// Forwards `count` converted records, the first of which was at `offset`.
+    fn give(
+        &self,
+        bytes: &mut Vec<u8>,
+        count: &mut usize,
+        offset: u64,
+        next: &mut Link<'_>,
+    ) -> Result<()> {
+        let count = std::mem::take(count);
+        if count > 0 {
+            next.records(&RecordBatch::new(bytes, count, self.endian, offset))?;
             bytes.clear();
         }
         Ok(())
@@ -333,15 +340,15 @@ impl Stage for Swap {
         let from = next.recording();
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
-        // The original offset of the records in `bytes`.
-        let mut start = batch.offset();
+        // The original offset of the records in `bytes`, and their number.
+        let (mut start, mut count) = (batch.offset(), 0);
         for raw in batch.iter() {
             let (before, end) = (
                 bytes.len(),
                 raw.offset.saturating_add(raw.bytes.len() as u64),
             );
             if raw.kind.is_compressed() {
-                self.give(&mut bytes, start, next)?;
+                self.give(&mut bytes, &mut count, start, next)?;
                 self.recompress(&raw, from, next)?;
                 start = end;
                 continue;
@@ -349,13 +356,14 @@ impl Stage for Swap {
             if !from.events.swap_record(&raw, &mut bytes) {
                 self.convert(&raw, from, &mut bytes)?;
             }
+            count += usize::from(bytes.len() > before);
             if bytes.len() - before != raw.bytes.len() {
                 // The next record did not follow directly in the input.
-                self.give(&mut bytes, start, next)?;
+                self.give(&mut bytes, &mut count, start, next)?;
                 start = end;
             }
         }
-        self.give(&mut bytes, start, next)?;
+        self.give(&mut bytes, &mut count, start, next)?;
         self.buffer = bytes;
         Ok(())
     }

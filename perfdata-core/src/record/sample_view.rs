@@ -110,16 +110,14 @@ impl SampleOffsets {
         for word in words.as_chunks_mut::<WORD>().0 {
             *word = u64::from_ne_bytes(*word).swap_bytes().to_ne_bytes();
         }
-        for (at, word) in words
-            .as_chunks_mut::<WORD>()
-            .0
-            .iter_mut()
-            .take(WORDS.len())
-            .enumerate()
-        {
-            if self.pairs >> at & 1 == 1 {
-                word.rotate_left(4);
+        let words = words.as_chunks_mut::<WORD>().0;
+        let mut pairs = self.pairs;
+        while pairs != 0 {
+            let at = usize::try_from(pairs.trailing_zeros()).unwrap_or(usize::MAX);
+            if let Some(word) = words.get_mut(at) {
+                *word = u64::from_ne_bytes(*word).rotate_left(32).to_ne_bytes();
             }
+            pairs &= pairs - 1;
         }
         raw.get_mut(..4).unwrap_or_default().reverse();
         true
@@ -262,6 +260,7 @@ impl SampleOffsets {
     }
 
     /// Returns the size of the read value in bytes.
+    #[inline]
     fn read_len(&self, sample: &RawRecord<'_>) -> Option<usize> {
         let Some(format) = self.read else {
             return Some(0);
@@ -595,9 +594,12 @@ impl<'a> SampleView<'a> {
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {
-            let own = [self.identifier(), self.id()].into_iter().flatten();
-            own.chain(self.read_ids())
-                .for_each(|id| found.add(id, events));
+            for id in [self.identifier(), self.id()].into_iter().flatten() {
+                found.add(id, events);
+            }
+            if self.offsets.read.is_some() {
+                self.read_ids().for_each(|id| found.add(id, events));
+            }
         }
         found
     }
