@@ -48,6 +48,8 @@ pub struct OrderedEvents<P> {
     order: Vec<(u64, usize, usize)>,
     next: usize,
     ready: usize,
+    /// Memory for the items that a release does not concern; empty between releases.
+    younger: Vec<(u64, usize, usize)>,
     /// The latest time so far, and the latest time at the end of the last round.
     youngest: u64,
     complete: u64,
@@ -65,6 +67,7 @@ impl<P: Waiting> OrderedEvents<P> {
             order: Vec::new(),
             next: 0,
             ready: 0,
+            younger: Vec::new(),
             youngest: 0,
             complete: 0,
             most,
@@ -171,11 +174,16 @@ impl<P: Waiting> OrderedEvents<P> {
         self.parts.iter().map(|(part, _)| part.weight()).sum()
     }
 
-    /// Sorts stably and fast, because the waiting items are a few sorted runs.
-    fn sort(&mut self) {
+    /// Removes the items that were returned.
+    fn drain(&mut self) {
         self.order.drain(..self.next);
         self.ready -= self.next;
         self.next = 0;
+    }
+
+    /// Sorts stably and fast, because the waiting items are a few sorted runs.
+    fn sort(&mut self) {
+        self.drain();
         self.order
             .get_mut(self.ready..)
             .unwrap_or_default()
@@ -184,9 +192,13 @@ impl<P: Waiting> OrderedEvents<P> {
 
     /// Releases all items up to and including the time `until`.
     fn release(&mut self, until: u64) {
+        self.drain();
+        // Only released items are sorted, so that each is sorted once.
+        let younger = self.order.extract_if(self.ready.., |item| item.0 > until);
+        self.younger.extend(younger);
         self.sort();
-        let waiting = self.order.get(self.ready..).unwrap_or_default();
-        self.ready += waiting.partition_point(|item| item.0 <= until);
+        self.ready = self.order.len();
+        self.order.append(&mut self.younger);
     }
 
     fn forget(&mut self) {
