@@ -231,7 +231,7 @@ mod tests {
     }
 
     /// Returns offsets and contents of the wanted records.
-    fn skimmed(bytes: &Vec<u8>, endian: Endian) -> Vec<(u64, Vec<u8>)> {
+    fn skimmed(bytes: &[u8], endian: Endian) -> Vec<(u64, Vec<u8>)> {
         let progress = Progress(AtomicU64::new(0));
         let place = FileSection {
             offset: 104,

@@ -41,7 +41,12 @@ impl Source for File {
             return Ok(0);
         }
         #[cfg(unix)]
-        return std::os::unix::fs::FileExt::read_at(self, buf, offset);
+        loop {
+            match std::os::unix::fs::FileExt::read_at(self, buf, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
         #[cfg(not(unix))]
         return seek_and_read(self, buf, offset);
     }
