@@ -187,6 +187,7 @@ struct Form {
 }
 
 impl Table {
+    #[inline]
     fn form(&self, event: usize) -> Option<&Form> {
         self.forms.get(*self.form_of.get(event)?)
     }
@@ -414,13 +415,14 @@ impl Events {
 
     /// Passes the fields of a SAMPLE of this event to `rewriter` and writes the new ones in place,
     /// without decoding it. Returns false if this is not possible. See [`SampleOffsets::rewrite`].
-    pub fn rewrite_sample(
+    #[inline]
+    pub fn rewrite_sample<R: Rewriter>(
         &self,
         event: usize,
         sample: &mut [u8],
         endian: Endian,
         words: &mut Vec<u64>,
-        rewriter: &mut dyn Rewriter,
+        rewriter: &mut R,
     ) -> bool {
         let form = self.0.form(event);
         form.is_some_and(|form| form.offsets.rewrite(sample, endian, words, rewriter))

@@ -3,6 +3,7 @@
 use binrw::Endian;
 
 use crate::attr::SampleType;
+use crate::content::{Content, Rewrite, Rewriter};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
@@ -52,22 +53,26 @@ macro_rules! parts {
                 $(($crate::attr::SampleType::$obit, $crate::wire::or_fields($crate::wire::wire!(@content ($($ocontent)?) ($($ostyle)?) []))),)*
             ];
 
-            /// Passes a part of one word to `rewriter`. Returns the new word.
+            /// Passes the parts of one word to `rewriter`, and writes the new ones in place. They are at
+            /// the offsets `places` of `record`, in the order of `WORDS`; absent parts have the offset 0.
             #[allow(dead_code, reason = "a trailer is always decoded")]
             #[inline]
-            pub(super) fn rewrite_word(
-                part: $crate::attr::SampleType,
-                word: u64,
+            pub(super) fn rewrite_words<R: $crate::content::Rewriter>(
+                record: &mut [u8],
+                places: &[u8],
                 endian: binrw::Endian,
-                rewriter: &mut dyn $crate::content::Rewriter,
-            ) -> u64 {
-                $(if part == $crate::attr::SampleType::$wbit {
-                    let mut value = <$wtype as $crate::record::parts::InWord>::of_word(word, endian);
-                    let content = const { $crate::wire::or_fields($crate::wire::wire!(@content ($($wcontent)?) ($($wstyle)?) [])) };
-                    $crate::content::Rewrite::rewrite(&mut value, stringify!($word), content, rewriter);
-                    return value.into_word(endian);
-                })*
-                word
+                rewriter: &mut R,
+            ) {
+                let mut places = places.iter().map(|&at| usize::from(at));
+                $(
+                    let at = places.next().filter(|&at| at > 0);
+                    if let Some(bytes) = at.and_then(|at| record.get_mut(at..)?.first_chunk_mut()) {
+                        let part = <$wtype as $crate::record::parts::InWord>::of_word($crate::record::parts::number(*bytes, endian), endian);
+                        let content = const { $crate::wire::or_fields($crate::wire::wire!(@content ($($wcontent)?) ($($wstyle)?) [])) };
+                        let new = $crate::record::parts::InWord::rewritten(part, stringify!($word), content, rewriter);
+                        *bytes = $crate::record::parts::bytes_of($crate::record::parts::InWord::into_word(new, endian), endian);
+                    }
+                )*
             }
 
             /// Removes the parts that are not in `parts`.
@@ -90,6 +95,39 @@ pub(super) trait InWord {
 
     /// Returns the word with the part.
     fn into_word(self, endian: Endian) -> u64;
+
+    /// Returns the part that `rewriter` makes of this one.
+    #[inline]
+    fn rewritten<R: Rewriter>(
+        mut self,
+        name: &'static str,
+        content: Content,
+        rewriter: &mut R,
+    ) -> Self
+    where
+        Self: Rewrite + Sized,
+    {
+        self.rewrite(name, content, rewriter);
+        self
+    }
+}
+
+/// Returns the number in `word`.
+#[inline]
+pub(super) fn number(word: [u8; WORD], endian: Endian) -> u64 {
+    match endian {
+        Endian::Little => u64::from_le_bytes(word),
+        Endian::Big => u64::from_be_bytes(word),
+    }
+}
+
+/// Returns the word with `number`.
+#[inline]
+pub(super) fn bytes_of(number: u64, endian: Endian) -> [u8; WORD] {
+    match endian {
+        Endian::Little => number.to_le_bytes(),
+        Endian::Big => number.to_be_bytes(),
+    }
 }
 
 impl InWord for u64 {
@@ -101,6 +139,16 @@ impl InWord for u64 {
     #[inline]
     fn into_word(self, _: Endian) -> u64 {
         self
+    }
+
+    #[inline]
+    fn rewritten<R: Rewriter>(
+        self,
+        name: &'static str,
+        content: Content,
+        rewriter: &mut R,
+    ) -> Self {
+        rewriter.number(name, self, WORD, content)
     }
 }
 

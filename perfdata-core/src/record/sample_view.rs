@@ -17,6 +17,7 @@ use binrw::Endian;
 use crate::attr::{ReadFormat, SampleType};
 use crate::content::{Content, Rewriter};
 use crate::decode_context::{BranchForm, DecodeContext};
+use crate::record::parts::{bytes_of, number};
 use crate::record::{
     BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, RegsAbi, Sample, Tid,
 };
@@ -177,12 +178,13 @@ impl SampleOffsets {
     /// decoding it, passing it to `rewriter` and encoding it. Returns false and changes nothing if
     /// this requires decoding: if there are parts other than words and a callchain, or the counts do
     /// not match the size. `words` is memory for the callchain.
-    pub fn rewrite(
+    #[inline]
+    pub fn rewrite<R: Rewriter>(
         &self,
         sample: &mut [u8],
         endian: Endian,
         words: &mut Vec<u64>,
-        rewriter: &mut dyn Rewriter,
+        rewriter: &mut R,
     ) -> bool {
         if self.read.is_some() || self.has_raw {
             return false;
@@ -194,15 +196,7 @@ impl SampleOffsets {
             return false;
         }
         let (head, chain) = sample.split_at_mut_checked(self.behind).unwrap_or_default();
-        for (part, &at) in WORDS.into_iter().zip(&self.words) {
-            let place = head.get_mut(usize::from(at)..).unwrap_or_default();
-            if at > 0
-                && let Some(word) = place.first_chunk_mut::<WORD>()
-            {
-                let value = Sample::rewrite_word(part, number(*word, endian), endian, rewriter);
-                *word = bytes_of(value, endian);
-            }
-        }
+        Sample::rewrite_words(head, &self.words, endian, rewriter);
         let chain = chain.get_mut(WORD..).unwrap_or_default().as_chunks_mut().0;
         if self.has_callchain {
             words.clear();
@@ -287,23 +281,6 @@ impl SampleOffsets {
             false => (times + 1, 1),
         };
         Some((self.behind.checked_add(before * WORD)?, count, value * WORD))
-    }
-}
-
-/// Returns the number in `word`.
-#[inline]
-fn number(word: [u8; WORD], endian: Endian) -> u64 {
-    match endian {
-        Endian::Little => u64::from_le_bytes(word),
-        Endian::Big => u64::from_be_bytes(word),
-    }
-}
-
-#[inline]
-fn bytes_of(number: u64, endian: Endian) -> [u8; WORD] {
-    match endian {
-        Endian::Little => number.to_le_bytes(),
-        Endian::Big => number.to_be_bytes(),
     }
 }
 

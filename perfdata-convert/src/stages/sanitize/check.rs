@@ -14,7 +14,6 @@ use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType, def
 use perfdata_core::{DecodeContext, Endian, Events, Recording};
 
 use super::addresses::{Space, is_distinct, is_distinct_reversed};
-use super::blocks::Blocks;
 use super::cache::Ranges;
 use super::policy::Action;
 use super::search::Needles;
@@ -65,23 +64,14 @@ pub(super) fn check(state: &State, output: Input) -> Result<()> {
             .chain(words.iter().map(|word| &word[..])),
     );
     let keeps_memory = state.policy.keeps_memory();
-    let common = Common {
-        state,
-        addresses: &addresses,
-        pids: state.new_pids(),
-        needles: &needles,
-    };
+    let mut fields = Fields::new(state, &addresses, &needles);
     let head = reader.recording().clone();
     let mut searched = Places::default();
-    Blocks::check(&common, source.limits().threads(), |blocks| {
-        each_record(&mut *reader, |raw, now| {
-            let now = if now.events.is_empty() { &head } else { now };
-            searched.add(raw);
-            blocks.add(raw, &now.events, is_elsewhere)
-        })?;
-        Ok(())
+    each_record(&mut *reader, |raw, now| {
+        let now = if now.events.is_empty() { &head } else { now };
+        searched.add(raw);
+        fields.check(raw, &now.events)
     })?;
-    let mut fields = Fields::new(&common);
     fields.metadata(reader.recording())?;
     if keeps_memory {
         for bytes in reader.recording().features.values() {
@@ -96,14 +86,6 @@ pub(super) fn check(state: &State, output: Input) -> Result<()> {
         search(&source, place, &needles)?;
     }
     Ok(())
-}
-
-/// What all threads of the check know.
-pub(super) struct Common<'a> {
-    state: &'a State,
-    addresses: &'a HashSet<u64, RandomState>,
-    pids: Option<HashSet<u32, RandomState>>,
-    needles: &'a Needles<'a>,
 }
 
 /// The places of records that were searched, each by itself, as ranges of offsets. Between two
@@ -175,7 +157,7 @@ fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64) -> Result<()> {
     }
 }
 
-pub(super) fn wrong(what: &str) -> Error {
+fn wrong(what: &str) -> Error {
     Error::Refused(format!(
         "internal error: the sanitized recording is not clean, and nothing was written: {what}; if the recording is \
          not damaged (perfconv verify), please report this"
@@ -183,8 +165,12 @@ pub(super) fn wrong(what: &str) -> Error {
 }
 
 /// Visits all fields of the output.
-pub(super) struct Fields<'a> {
-    common: &'a Common<'a>,
+struct Fields<'a> {
+    state: &'a State,
+    addresses: &'a HashSet<u64, RandomState>,
+    /// The new process IDs, unless there are too many.
+    pids: Option<HashSet<u32, RandomState>>,
+    needles: &'a Needles<'a>,
     /// The last ranges of new addresses.
     new: Ranges,
     /// Memory for a sample and its callchain.
@@ -195,9 +181,16 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(common: &'a Common<'a>) -> Self {
+    fn new(
+        state: &'a State,
+        addresses: &'a HashSet<u64, RandomState>,
+        needles: &'a Needles<'a>,
+    ) -> Self {
         Fields {
-            common,
+            state,
+            addresses,
+            pids: state.new_pids(),
+            needles,
             new: Ranges::default(),
             bytes: Vec::new(),
             words: Vec::new(),
@@ -206,15 +199,15 @@ impl<'a> Fields<'a> {
     }
 
     /// Checks the fields of a record, and searches its bytes.
-    pub(super) fn check(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
+    fn check(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
         let is_numbers = self.record(raw, events)?;
-        let is_memory = raw.kind == RecordType::SAMPLE && self.common.state.policy.keeps_memory();
+        let is_memory = raw.kind == RecordType::SAMPLE && self.state.policy.keeps_memory();
         // Every word of the sample is a number of a field that was checked. Where two numbers touch,
         // the bytes of a name or an address only occur by chance.
         if is_numbers || is_memory {
             return Ok(());
         }
-        found_in(self.common.needles, raw.bytes, raw.offset)
+        found_in(self.needles, raw.bytes, raw.offset)
     }
 
     /// Checks a record. Returns whether it is a sample of which every word is a number.
@@ -224,16 +217,14 @@ impl<'a> Fields<'a> {
             .info()
             .map_or(Content::Unknown, |info| info.content);
         let place = || format!("the {} record at offset {:#x}", raw.kind, raw.offset);
-        if self.common.state.action(content) == Action::Remove {
+        if self.state.action(content) == Action::Remove {
             return Err(wrong(&place()));
         }
         if raw.kind == RecordType::SAMPLE
             && let Some(event) = events.of_record(raw)
         {
-            let (mut bytes, mut words) = (
-                std::mem::take(&mut self.bytes),
-                std::mem::take(&mut self.words),
-            );
+            let mut bytes = std::mem::take(&mut self.bytes);
+            let mut words = std::mem::take(&mut self.words);
             bytes.clear();
             bytes.extend_from_slice(raw.bytes);
             let is_numbers = events.rewrite_sample(event, &mut bytes, raw.endian, &mut words, self);
@@ -260,7 +251,7 @@ impl<'a> Fields<'a> {
         let layout = DecodeContext::default().with_nr_cpus_available(recording.nr_cpus_available());
         for (&id, bytes) in &recording.features {
             let content = id.info().map_or(Content::Unknown, |info| info.content);
-            if self.common.state.policy.action(content) == Action::Remove {
+            if self.state.action(content) == Action::Remove {
                 return Err(wrong(&format!("feature {id}")));
             }
             let mut section = Section::decode(id, bytes, recording.endian, &layout)?;
@@ -291,11 +282,11 @@ impl<'a> Fields<'a> {
         if self.new.get(Space::Any, address).is_some() {
             return true;
         }
-        if let Some((first, last)) = self.common.state.addresses.new_range(address) {
+        if let Some((first, last)) = self.state.addresses.new_range(address) {
             self.new.put(Space::Any, address, (first, last, 0));
             return true;
         }
-        self.common.state.addresses.is_new(address)
+        self.state.addresses.is_new(address)
     }
 
     fn unless(&mut self, is_clean: bool, name: &'static str, content: Content) {
@@ -308,17 +299,17 @@ impl<'a> Fields<'a> {
 impl Rewriter for Fields<'_> {
     fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
         let none = u64::MAX >> (64 - 8 * size.clamp(1, 8));
-        let is_clean = match (self.common.state.action(content), content) {
+        let is_clean = match (self.state.action(content), content) {
             (Action::Remove, _) => value == 0,
             (Action::Replace, Content::Address) => self.is_new(value),
             (Action::Replace, Content::Pid) => {
                 let is_new = |pids: &HashSet<u32, RandomState>| {
                     u32::try_from(value).is_ok_and(|pid| pids.contains(&pid))
                 };
-                value == 0 || value == none || self.common.pids.as_ref().is_none_or(is_new)
+                value == 0 || value == none || self.pids.as_ref().is_none_or(is_new)
             }
-            (_, Content::Time) => true,
-            _ => !is_distinct(value) || !self.common.addresses.contains(&value),
+            (_, Content::Time | Content::Ticks) => true,
+            _ => !is_distinct(value) || !self.addresses.contains(&value),
         };
         self.unless(is_clean, name, content);
         value
@@ -332,15 +323,14 @@ impl Rewriter for Fields<'_> {
         content: Content,
     ) -> Option<Vec<u8>> {
         // Later stages give events the names that perf would give to them.
-        let is_clean = text.is_empty()
-            || content == Content::EventName
-            || self.common.state.names.is_issued(text);
+        let is_clean =
+            text.is_empty() || content == Content::EventName || self.state.names.is_issued(text);
         self.unless(is_clean, name, content);
         None
     }
 
     fn bytes(&mut self, name: &'static str, bytes: &mut [u8], content: Content) {
-        let is_removed = self.common.state.action(content) == Action::Remove;
+        let is_removed = self.state.action(content) == Action::Remove;
         self.unless(
             !is_removed || bytes.iter().all(|&byte| byte == 0),
             name,
@@ -355,7 +345,7 @@ impl Rewriter for Fields<'_> {
             }
             return;
         }
-        if self.common.state.action(content) == Action::Keep {
+        if self.state.action(content) == Action::Keep {
             return;
         }
         let is_deferred = deferred_cookie(words.iter().copied()).is_some();

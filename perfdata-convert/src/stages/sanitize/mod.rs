@@ -25,7 +25,6 @@
 
 mod addresses;
 mod area;
-mod blocks;
 mod cache;
 mod check;
 mod event_names;

@@ -25,6 +25,10 @@ pub(super) const FIRST: u64 = 1_000_000_000;
 /// The maximum number of original addresses and process IDs that are remembered.
 const REMEMBERED: usize = 1 << 16;
 
+/// The maximum number of addresses that are looked up in order to remember them: in a large recording,
+/// each lookup costs more than the rest of its sample.
+const LOOKED_UP: u32 = 1 << 18;
+
 /// What decides the new value of a field, and what was seen so far.
 #[derive(Debug)]
 pub(super) struct State {
@@ -50,6 +54,8 @@ pub(super) struct State {
     pub(super) raw: RawFields,
     /// Original addresses, as far as they are remembered.
     pub(super) seen: HashSet<u64, RandomState>,
+    /// Number of addresses that may still be looked up in order to remember them.
+    to_see: u32,
     /// The address space of the addresses in the current record.
     space: Space,
     /// The new file offset of the current mapping.
@@ -75,6 +81,7 @@ impl State {
             pmus: HashMap::default(),
             raw: RawFields::default(),
             seen: HashSet::default(),
+            to_see: LOOKED_UP,
             space: Space::Any,
             offset: 0,
             removed_unknown: 0,
@@ -150,27 +157,42 @@ impl State {
 
     #[inline]
     fn address(&mut self, space: Space, address: u64) -> u64 {
-        match self.cache.get(space, address) {
-            Some(new) => new,
-            None => self.look_up(space, address),
-        }
+        let known = match self.to_see {
+            0 => self
+                .ranges
+                .get(space, address)
+                .map(|delta| address.wrapping_add(delta)),
+            _ => self.cache.get(space, address),
+        };
+        known.unwrap_or_else(|| self.look_up(space, address))
     }
 
+    #[inline(never)]
     fn look_up(&mut self, space: Space, address: u64) -> u64 {
-        if self.seen.len() < REMEMBERED && self.addresses.is_original(address) {
-            self.seen.insert(address);
+        if self.to_see > 0 {
+            self.see(address);
         }
-        let new = match self.ranges.get(space, address) {
-            Some(delta) => address.wrapping_add(delta),
-            None => {
-                if let Some(range) = self.addresses.range_of(space, address) {
-                    self.ranges.put(space, address, range);
-                }
-                self.addresses.of(space, address).unwrap_or(0)
+        let new = match self.addresses.range_of(space, address) {
+            Some(range) => {
+                self.ranges.put(space, address, range);
+                let (.., delta) = range;
+                address.wrapping_add(delta)
             }
+            None => self.addresses.of(space, address).unwrap_or(0),
         };
         self.cache.put(space, address, new);
         new
+    }
+
+    /// Remembers an original address, while there are few.
+    fn see(&mut self, address: u64) {
+        self.to_see = match self.seen.len() < REMEMBERED {
+            true => self.to_see.saturating_sub(1),
+            false => 0,
+        };
+        if !self.seen.contains(&address) && self.addresses.is_original(address) {
+            self.seen.insert(address);
+        }
     }
 
     /// Returns whether a number is an original address that must not remain.
@@ -477,5 +499,56 @@ impl Rewriter for State {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::addresses::Identity;
+    use super::*;
+
+    /// The two ways to look up an address agree.
+    #[test]
+    fn addresses_move_alike_when_no_more_of_them_are_remembered() {
+        let key = Key::of_secret(b"a secret of some length").unwrap();
+        let mut state = State::new(key.clone(), Policy::default(), Limits::default());
+        let ranges = [
+            (Space::User, 0x40_0000..0x40_8000),
+            (Space::User, 0x7f12_3456_7000..0x7f12_3476_7000),
+            (Space::User, 0xff00_0000_0000_0000..0xff00_0000_0000_1000),
+            (Space::Kernel, 0x5000..0x9000),
+            (Space::Kernel, 0xffff_ffff_a123_4000..0xffff_ffff_a923_4000),
+        ];
+        for (space, range) in ranges.clone() {
+            state.addresses.add(space, range, Identity::default);
+        }
+        state.addresses.settle(&key);
+        let near = |at: u64| [at.wrapping_sub(1), at, at + 1, at + 0x7ff];
+        let places: Vec<u64> = ranges
+            .iter()
+            .flat_map(|(_, range)| [range.start, range.end, range.start / 2 + range.end / 2])
+            .flat_map(near)
+            .collect();
+        let mut all = |to_see| {
+            state.to_see = to_see;
+            let mut all = Vec::new();
+            for space in [Space::User, Space::Kernel, Space::Any] {
+                // The second time, all of them are in a cache.
+                for &place in places.iter().chain(&places) {
+                    all.push((space, place, state.address(space, place)));
+                }
+            }
+            all
+        };
+        let remembered = all(LOOKED_UP);
+        assert_eq!(all(0), remembered);
+        for (space, place, new) in remembered {
+            assert_eq!(
+                state.addresses.of(space, place).unwrap_or(0),
+                new,
+                "{place:#x}"
+            );
+        }
+        assert!(state.seen.contains(&0x7f12_3456_7000) && !state.seen.contains(&0x5000));
     }
 }
