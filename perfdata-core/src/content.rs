@@ -36,6 +36,8 @@ pub enum Content {
     Pid,
     /// Nanoseconds on the recording's clock.
     Time,
+    /// Ticks of the kernel's timer since boot (jiffies).
+    Ticks,
     /// The relation of the recording's clock to another one.
     Clock,
     /// An event ID, which the kernel counts since boot.
@@ -106,7 +108,7 @@ pub enum Content {
 
 impl Content {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Content; 41] = [
+    pub const ALL: [Content; 42] = [
         Content::Number,
         Content::Fields,
         Content::Address,
@@ -115,6 +117,7 @@ impl Content {
         Content::PhysicalAddress,
         Content::Pid,
         Content::Time,
+        Content::Ticks,
         Content::Clock,
         Content::Id,
         Content::StreamId,

@@ -346,7 +346,7 @@ fn meaning(content: Content) -> &'static str {
         }
         Content::PhysicalAddress => "Physical addresses",
         Content::Pid => "Process IDs: how long and how busily the machine runs",
-        Content::Time => "Times: how long the machine runs",
+        Content::Time | Content::Ticks => "Times: how long the machine runs",
         Content::Clock => "Clocks: the time of day, the time since boot",
         Content::Id | Content::StreamId | Content::Cookie => "Event IDs: numbers since boot",
         Content::CgroupId => "IDs of cgroups",

@@ -9,7 +9,7 @@ wire! {
     /// Counters of a CPU (7.0).
     pub struct SchedstatCpu(layout) {
         /// Jiffies.
-        pub timestamp: u64 => Number,
+        pub timestamp: u64 => Ticks,
         /// CPU.
         pub cpu: u32 => Number,
         /// Version of the kernel's counters.
@@ -60,7 +60,7 @@ wire! {
     /// Counters of a scheduling domain of a CPU (7.0).
     pub struct SchedstatDomain(layout) {
         /// Jiffies.
-        pub timestamp: u64 => Number,
+        pub timestamp: u64 => Ticks,
         /// CPU.
         pub cpu: u32 => Number,
         /// Version of the kernel's counters.

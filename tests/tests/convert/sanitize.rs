@@ -621,6 +621,28 @@ fn fs_bytes(name: &str) -> Vec<u8> {
     std::fs::read(recordings::fixture(name).path).expect("a fixture")
 }
 
+/// Ticks since boot become ticks since the first ones.
+#[test]
+fn ticks_do_not_tell_how_long_the_machine_runs() {
+    let ticks = |bytes: Vec<u8>| -> Vec<u64> {
+        let all = records(&Whole::read(bytes).expect("a recording"));
+        let ticks = all.iter().filter_map(|record| match &record.body {
+            Body::SchedstatCpu(cpu) => Some(cpu.timestamp),
+            Body::SchedstatDomain(domain) => Some(domain.timestamp),
+            _ => None,
+        });
+        ticks.collect()
+    };
+    for name in ["7.2-x86_64-tool-schedstats", "7.2-s390x-tool-schedstats"] {
+        let old = ticks(fs_bytes(name));
+        let first = *old.first().expect("ticks");
+        assert!(first > 1 << 32 && old.iter().any(|&ticks| ticks > first));
+        let expected: Vec<u64> = old.iter().map(|ticks| ticks - first + 1).collect();
+        let new = ticks(sanitized(fs_bytes(name), Policy::new(Audience::Public)));
+        assert_eq!(new, expected, "{name}");
+    }
+}
+
 /// Conversions before or after give the same recording.
 #[test]
 fn the_order_of_conversions_does_not_matter() {

@@ -156,7 +156,7 @@ fn named(kept: Kept) -> &'static [Content] {
             Content::PhysicalAddress,
         ],
         Kept::BuildIds => &[Content::BuildId],
-        Kept::Times => &[Content::Time, Content::Clock],
+        Kept::Times => &[Content::Time, Content::Ticks, Content::Clock],
         Kept::Raw => &[Content::Raw],
         Kept::Stack => &[Content::Memory, Content::Registers],
         _ => panic!("{kept:?} is not tested"),

@@ -175,7 +175,7 @@ impl Policy {
             }
             Content::PhysicalAddress => unless(Kept::Addresses, Action::Remove),
             Content::Pid => unless(Kept::Pids, Action::Replace),
-            Content::Time => unless(Kept::Times, Action::Replace),
+            Content::Time | Content::Ticks => unless(Kept::Times, Action::Replace),
             Content::Clock => unless(Kept::Times, Action::Remove),
             Content::Id
             | Content::StreamId

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) has_looked_ahead: bool,
     /// The first moment of the recording in nanoseconds on its clock.
     pub(super) first: Option<u64>,
+    /// The first ticks of the recording.
+    first_ticks: Option<u64>,
     /// New event IDs.
     ids: HashMap<u64, u64, RandomState>,
     /// New process IDs, as far as they are remembered.
@@ -76,6 +78,7 @@ impl State {
             addresses: Addresses::default(),
             has_looked_ahead: false,
             first: None,
+            first_ticks: None,
             ids: HashMap::default(),
             pids: HashMap::default(),
             pmus: HashMap::default(),
@@ -146,6 +149,15 @@ impl State {
             Some(first) => time.wrapping_sub(first).wrapping_add(FIRST),
             None => time,
         }
+    }
+
+    /// Returns the new value of ticks: the first ones become 1.
+    fn ticks(&mut self, ticks: u64) -> u64 {
+        if ticks == 0 {
+            return 0;
+        }
+        let first = *self.first_ticks.get_or_insert(ticks);
+        ticks.wrapping_sub(first).wrapping_add(1)
     }
 
     /// Returns what happens to `content`.
@@ -407,6 +419,7 @@ impl Rewriter for State {
             Content::Pid if value == none => value,
             Content::Pid => u32::try_from(value).map_or(0, |pid| u64::from(self.pid(pid))),
             Content::Time => self.time(value),
+            Content::Ticks => self.ticks(value),
             Content::Id => self.id(value, false),
             Content::StreamId => match self.ids.get(&value) {
                 Some(&id) => id,
