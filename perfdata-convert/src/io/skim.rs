@@ -237,7 +237,7 @@ mod tests {
             offset: 104,
             size: bytes.len() as u64 - 104,
         };
-        let mut skim = Skim::new(bytes, place, endian, Some(&progress));
+        let mut skim = Skim::new(&bytes, place, endian, Some(&progress));
         let mut found = Vec::new();
         while let Some(raw) = skim.next(is_wanted).unwrap() {
             assert_eq!(raw.kind, RecordType::MMAP);
