@@ -231,11 +231,21 @@ impl Copier {
     /// Appends `len` bytes at `from` of the old file to the new file, and returns their offset
     /// there.
     fn append(&mut self, from: u64, len: u64) -> io::Result<u64> {
-        self.from.seek(SeekFrom::Start(from))?;
-        self.to.seek(SeekFrom::Start(self.len))?;
-        let copied = io::copy(&mut (&self.from).take(len), &mut self.to)?;
-        let at = self.len;
-        self.len = self.len.saturating_add(copied);
+        let at = self.to.seek(SeekFrom::Start(self.len))?;
+        loop {
+            let done = self.to.stream_position()?.saturating_sub(at);
+            self.from.seek(SeekFrom::Start(from.saturating_add(done)))?;
+            let left = len.saturating_sub(done);
+            match io::copy(&mut (&self.from).take(left), &mut self.to) {
+                // The system copies from file to file. The library does not repeat such a call.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    result?;
+                    break;
+                }
+            }
+        }
+        self.len = self.to.stream_position()?;
         Ok(at)
     }
 }
