@@ -57,6 +57,11 @@ impl Counts {
         }
     }
 
+    /// Counts records of the stream that are not metadata.
+    pub(crate) fn add_records(&mut self, records: u64) {
+        self.records = self.records.saturating_add(records);
+    }
+
     /// Adds the numbers of another part.
     pub fn merge(&mut self, other: Counts) {
         self.records = self.records.saturating_add(other.records);

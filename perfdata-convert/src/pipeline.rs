@@ -29,7 +29,8 @@ use crate::error::{Error, Result};
 use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size};
 use crate::leftover::Leftover;
 use crate::stages::compress::Compress;
-use crate::stages::{from_directory, sample_times, to_file, to_pipe};
+use crate::stages::sample_times::UpdateTimes;
+use crate::stages::{from_directory, to_file, to_pipe};
 pub(crate) use chain::compression;
 use chain::{Sink, Step, Writer};
 pub use converted::{Converted, Ending};
@@ -133,7 +134,7 @@ impl Conversion {
     fn convert(&mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
         let (ready, size) = self.prepare(input)?;
-        let to = ready.to;
+        let (to, skipped) = (ready.to, ready.skipped);
         // Bytes that were written to a stream cannot be removed again.
         if to == ContainerKind::Pipe
             && output.is_direct()
@@ -161,6 +162,7 @@ impl Conversion {
                 output.write_stream(ready.writers(), |out| self.write_pipe(ready, out))
             }
         }?;
+        summary.counts.add_records(skipped);
         (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
         Ok(summary)
     }
@@ -169,17 +171,20 @@ impl Conversion {
     /// the bytes of the input and the time.
     pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
         let (ready, _) = self.prepare(input)?;
-        match ready.to {
-            ContainerKind::File => self.write_file(ready, file),
+        let skipped = ready.skipped;
+        let mut summary = match ready.to {
+            ContainerKind::File => self.write_file(ready, file)?,
             ContainerKind::Pipe => {
                 let written = BackgroundWriter::write_all(file, ready.writers(), |out| {
                     self.write_pipe(ready, out)
                 });
                 let summary = written?;
                 self.check_output(file)?;
-                Ok(summary)
+                summary
             }
-        }
+        };
+        summary.counts.add_records(skipped);
+        Ok(summary)
     }
 
     /// Lets the stages check the complete output, before it appears.
@@ -216,7 +221,7 @@ impl Conversion {
         let mut stages = self.stages.iter();
         let events_first = stages.any(|stage| stage.requirements().events_first);
         let Opened {
-            reader,
+            mut reader,
             source,
             recording,
             has_late_events,
@@ -230,7 +235,15 @@ impl Conversion {
         let to = self.to.unwrap_or(found);
         look_ahead(&mut self.stages, &source, &recording, to).map_err(Error::of_records)?;
         let is_moved = self.are_neutral();
-        sample_times::UpdateTimes::around(&mut self.stages, found, to);
+        let mut skipped = 0;
+        let gaps = self.stages.first().and_then(|stage| stage.gaps());
+        if let Some(gaps) = gaps {
+            (skipped, reader) = (gaps.records(), source.without(reader, gaps));
+            let times = gaps.times().cloned();
+            UpdateTimes::behind(times, &mut self.stages, found, to);
+        } else {
+            UpdateTimes::around(&mut self.stages, found, to);
+        }
         add_container(&mut self.stages, found, to, self.limits);
         Ok((
             Ready {
@@ -240,6 +253,7 @@ impl Conversion {
                 recording,
                 has_late_events,
                 is_moved,
+                skipped,
             },
             size,
         ))
@@ -574,6 +588,8 @@ struct Ready {
     has_late_events: bool,
     /// Whether all records are only moved to the output, whose container may be another one.
     is_moved: bool,
+    /// Number of records that `reader` does not return.
+    skipped: u64,
 }
 
 impl Ready {

@@ -12,6 +12,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 
 use super::directory::Directory;
 use super::filtered::{Filtered, RecordFilter};
+use super::gaps::{Gaps, Sparse};
 use super::input::{BoxedSource, Input, Kind};
 use super::reader::{Meter, Watch};
 use super::skim::Skim;
@@ -103,6 +104,11 @@ pub(crate) fn each_record(
     Ok(opening.ending(unreadable))
 }
 
+/// Returns the recording as it is `now`, or `later` if its events are not known yet.
+fn with_events<'a>(now: &'a Recording, later: &'a Recording) -> &'a Recording {
+    if now.events.is_empty() { later } else { now }
+}
+
 /// The same input again, for data that the model does not contain.
 pub struct InputSource {
     /// `None` for a stream.
@@ -160,9 +166,15 @@ impl InputSource {
     pub(crate) fn each_record(
         &self,
         recording: &Recording,
-        see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+        mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
     ) -> Result<bool> {
-        self.each_record_of(recording, |_| true, see)
+        let Some(mut reader) = self.reopen()? else {
+            return Ok(false);
+        };
+        each_record(&mut *reader, |raw, now| {
+            see(raw, with_events(now, recording))
+        })?;
+        Ok(true)
     }
 
     /// Calls `see` like [`each_record`](Self::each_record), with the records for whose types
@@ -177,14 +189,7 @@ impl InputSource {
             return Ok(false);
         };
         self.read_records_of(&mut *reader, wanted, |raw, now| {
-            see(
-                raw,
-                if now.events.is_empty() {
-                    recording
-                } else {
-                    now
-                },
-            )
+            see(raw, with_events(now, recording))
         })?;
         Ok(true)
     }
@@ -232,6 +237,31 @@ impl InputSource {
         let place = layout.place(Part::Data)?;
         let watch = self.meter.watch.as_deref().map(|watch| watch as &dyn Watch);
         Some(Skim::new(self.file()?, place, recording.endian, watch))
+    }
+
+    /// Returns the place of the records of a single file in file mode, of which parts can be
+    /// [skipped](Self::without). `layout` is the file's.
+    pub(crate) fn place_of_records(&self, layout: &ContainerLayout) -> Option<FileSection> {
+        match (&self.kind, layout) {
+            (Some(Kind::File(_)), ContainerLayout::File(layout)) if self.filters.is_empty() => {
+                layout.place(Part::Data)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns a reader of the records outside of `gaps`, which must be in a
+    /// [place of records](Self::place_of_records). `whole` is a reader of all records that has not
+    /// returned any.
+    pub(crate) fn without(&self, whole: BoxedSource, gaps: &Gaps) -> BoxedSource {
+        let place = self.place_of_records(whole.container_layout());
+        match (&self.kind, place) {
+            (Some(Kind::File(file)), Some(place)) => {
+                let meter = self.meter.clone();
+                Box::new(Sparse::new(whole, file.clone(), place, meter, gaps))
+            }
+            _ => whole,
+        }
     }
 
     /// Returns the directory, if the input is one.

@@ -9,7 +9,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
 use crate::error::Result;
-use crate::io::{Input, InputSource, RecordFilter};
+use crate::io::{Gaps, Input, InputSource, RecordFilter};
 
 /// The requirements and guarantees of a stage. The default is safe for every stage. A stage with
 /// fewer requirements is faster, or supports more inputs.
@@ -150,6 +150,12 @@ pub trait Stage: Send {
     /// [`look_ahead`](Self::look_ahead), if it drops records: later stages that read ahead do not
     /// see the others.
     fn filter(&self) -> Option<RecordFilter> {
+        None
+    }
+
+    /// Returns the records of the input that the stage drops without receiving them, known since
+    /// [`look_ahead`](Self::look_ahead), if there are any. Only the first stage has gaps.
+    fn gaps(&self) -> Option<&Gaps> {
         None
     }
 

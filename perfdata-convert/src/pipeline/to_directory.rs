@@ -239,6 +239,7 @@ impl Conversion {
             recording,
             has_late_events: false,
             is_moved: self.are_neutral(),
+            skipped: 0,
         };
         let mut summary = output.write_seekable(|file| {
             let Begun {

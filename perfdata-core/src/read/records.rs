@@ -145,7 +145,7 @@ impl<R: Read> RecordStream<R> {
     }
 
     /// Removes and returns [`damage`](Self::damage) at the end of the stream.
-    pub(super) fn take_damage(&mut self) -> Option<Error> {
+    pub fn take_damage(&mut self) -> Option<Error> {
         self.damage.take()
     }
 

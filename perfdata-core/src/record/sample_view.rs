@@ -270,18 +270,38 @@ impl SampleOffsets {
         words.checked_mul(WORD)
     }
 
-    /// Returns the offset of the first ID in the read value, the number of IDs, and the distance
-    /// between them.
-    fn read_ids(&self, sample: &RawRecord<'_>) -> Option<(usize, usize, usize)> {
-        let format = self.read.filter(|format| format.has(ReadFormat::ID))?;
+    /// Returns where the counters of the read value are.
+    fn counters(&self, sample: &RawRecord<'_>) -> Option<CounterPlaces> {
+        let format = self.read?;
         let (times, value) = read_words(format);
-        let (before, count) = match format.has(ReadFormat::GROUP) {
-            // The number of values, and the first value.
-            true => (times + 2, usize::try_from(sample.word(self.behind)?).ok()?),
-            false => (times + 1, 1),
+        // A group starts with the number of its counters. Otherwise, the times are between the
+        // count and its ID.
+        let (before, count, to_id) = match format.has(ReadFormat::GROUP) {
+            true => (
+                times + 1,
+                usize::try_from(sample.word(self.behind)?).ok()?,
+                1,
+            ),
+            false => (0, 1, times + 1),
         };
-        Some((self.behind.checked_add(before * WORD)?, count, value * WORD))
+        Some(CounterPlaces {
+            first: self.behind.checked_add(before * WORD)?,
+            count,
+            step: value * WORD,
+            to_id: format.has(ReadFormat::ID).then_some(to_id * WORD),
+        })
     }
+}
+
+/// Where the counters of a read value are, in bytes.
+struct CounterPlaces {
+    /// Offset of the first count.
+    first: usize,
+    count: usize,
+    /// Distance between two counts.
+    step: usize,
+    /// Distance from a count to its event ID.
+    to_id: Option<usize>,
 }
 
 /// Returns the number of words of the times in a read value, and of each value with its additional
@@ -380,12 +400,25 @@ impl<'a> SampleView<'a> {
         self.word(SampleType::PERIOD)
     }
 
-    /// Returns the IDs in the read value.
-    fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
+    /// Returns the counts in the read value, each with its event ID if the value contains it.
+    pub fn counters(&self) -> impl Iterator<Item = (Option<u64>, u64)> + use<'a> {
         let sample = self.sample;
-        let (first, count, step) = self.offsets.read_ids(&sample).unwrap_or_default();
-        (0..count)
-            .map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
+        let places = self.offsets.counters(&sample);
+        places.into_iter().flat_map(move |places| {
+            (0..places.count).map_while(move |number| {
+                let at = places.first.checked_add(number.checked_mul(places.step)?)?;
+                let id = match places.to_id {
+                    None => None,
+                    Some(to_id) => Some(sample.word(at.checked_add(to_id)?)?),
+                };
+                Some((id, sample.word(at)?))
+            })
+        })
+    }
+
+    /// Returns the event IDs in the read value.
+    fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
+        self.counters().map_while(|(id, _)| id)
     }
 
     /// Returns the words of the callchain, including its markers; no words if there is no

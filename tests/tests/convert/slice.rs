@@ -1,5 +1,6 @@
 //! Properties of slices that hold without perf.
 
+use std::fs::File;
 use std::path::Path;
 
 use perfdata_convert::error::Error;
@@ -17,6 +18,7 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, is_known_time};
 use perfdata_tests::convert::{Converted, convert};
+use perfdata_tests::generate::{Generator, Mix};
 use perfdata_tests::recordings::{self, Recording};
 
 /// Returns the conditions that `set` sets.
@@ -335,7 +337,7 @@ fn what_cannot_be_selected_is_refused() {
     let event = |select: &mut Select| select.events = Some(Patterns::between_commas("cpu-clok"));
     assert_eq!(
         refused(&default, &event),
-        "no event is called cpu-clok; did you mean cpu-clock?: the events are cpu-clock"
+        "no event is called cpu-clok; the events are cpu-clock; did you mean cpu-clock?"
     );
     let cpu = |select: &mut Select| select.cpus = "0".parse().ok();
     assert_eq!(
@@ -360,6 +362,61 @@ fn an_empty_slice_may_be_wanted() {
     let sliced = slice(&path, select).expect("it is wanted");
     assert!(samples(&sliced.path()).is_empty());
     check_sound(&path, &sliced).expect("it is sound");
+}
+
+/// Parts of a file without selected samples are not read again. Compressed records are.
+#[test]
+fn a_slice_of_a_large_file_is_that_of_its_compressed_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for mix in [Mix::Callchains, Mix::Events, Mix::System] {
+        let path = folder.path().join(mix.name());
+        let file = File::create(&path).expect("a file");
+        Generator::new(mix, 6 << 20)
+            .file(file)
+            .expect("it is written");
+        let compress = Compress::new(RecordType::COMPRESSED2, 1);
+        let compressed = convert(&path, None, vec![Box::new(compress)]).expect("it is compressed");
+        let all = samples(&path);
+        let middle = all[all.len() / 2].0;
+        let ranges = format!(
+            "{},{}",
+            seconds(middle),
+            seconds(all[all.len() / 2 + all.len() / 50].0)
+        );
+        let selections: [&dyn Fn(&mut Select); 6] = [
+            &|select| select.times = ranges.parse().ok(),
+            &|select| select.times = format!(",{} {ranges}", seconds(all[9].0)).parse().ok(),
+            &|select| select.times = format!("{},", seconds(all[all.len() - 9].0)).parse().ok(),
+            &|select| select.first = Some(7),
+            &|select| (select.last, select.cpus) = (Some(7), "0-2".parse().ok()),
+            &|select| {
+                select.times = ranges.parse().ok();
+                select.invert = true;
+            },
+        ];
+        for (number, set) in selections.into_iter().enumerate() {
+            let name = format!("selection {number} of {}", mix.name());
+            let skipped = slice(&path, select(set)).expect(&name);
+            let stages: Vec<Box<dyn Stage>> = vec![
+                Box::new(Slice::new(select(set))),
+                Box::new(Decompress::default()),
+            ];
+            let read = convert(&compressed.path(), None, stages).expect(&name);
+            assert!(skipped.bytes() == read.bytes(), "{name}");
+            assert_eq!(
+                skipped.summary.counts.records,
+                number_of_records(&path),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// Returns the number of records of a recording without compressed records.
+fn number_of_records(path: &Path) -> u64 {
+    let mut records = perfdata_core::open(path).expect("a recording").by_time();
+    while records.advance().expect("a record") {}
+    records.count()
 }
 
 /// Stages that read ahead see the slice, not the whole recording: one pass does the same as two.

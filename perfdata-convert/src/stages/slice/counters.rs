@@ -10,8 +10,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use perfdata_core::Events;
 use perfdata_core::attr::SampleType;
-use perfdata_core::read::RecordRef;
-use perfdata_core::record::{RawRecord, ReadValue, Sample};
+use perfdata_core::record::{RawRecord, ReadValue, Sample, SampleView};
 
 use super::decisions::PartNumber;
 use crate::count::number_of;
@@ -62,6 +61,15 @@ impl Counters {
         is_changed
     }
 
+    /// Processes a sample that belongs to no part.
+    pub(super) fn pass(&mut self, sample: &SampleView<'_>, is_inherited: bool) {
+        let thread = sample.tid().map(|tid| tid.tid).filter(|_| is_inherited);
+        let own = sample.identifier().or(sample.id());
+        for (id, value) in sample.counters() {
+            self.last.insert((id.or(own).unwrap_or(0), thread), value);
+        }
+    }
+
     /// Returns a note for the user, if values changed.
     pub(super) fn note(&self) -> Option<String> {
         let samples = number_of(self.changed, "sample");
@@ -88,12 +96,11 @@ fn values(read: &mut ReadValue, id: Option<u64>) -> impl Iterator<Item = (u64, &
         .chain(group.map(move |counter| (counter.id.or(id).unwrap_or(0), &mut counter.value)))
 }
 
-/// Returns whether the event of a sample is inherited by new threads, so that several threads count
-/// for one event ID.
-pub(super) fn is_inherited(record: &RawRecord<'_>, events: &Events) -> bool {
+/// Returns whether an event is inherited by new threads, so that several threads count for one event
+/// ID.
+pub(super) fn is_inherited(event: usize, events: &Events) -> bool {
     events
-        .of_record(record)
-        .and_then(|at| events.get(at))
+        .get(event)
         .is_some_and(|event| event.attr.flags.inherit() == 1)
 }
 
@@ -105,11 +112,15 @@ pub(super) struct CounterOrder {
 }
 
 impl CounterOrder {
-    pub(super) fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        let events = &record.recording().events;
-        let Some((event, view)) = events.look(record) else {
-            return Ok(());
-        };
+    /// Processes a sample of an event.
+    #[inline]
+    pub(super) fn see(
+        &mut self,
+        record: &RawRecord<'_>,
+        events: &Events,
+        event: usize,
+        view: &SampleView<'_>,
+    ) -> Result<()> {
         let has_counters = events
             .get(event)
             .is_some_and(|event| event.attr.sample_type.has(SampleType::READ));

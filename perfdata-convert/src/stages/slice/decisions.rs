@@ -15,7 +15,7 @@ use super::processes::Names;
 use super::tasks::Tasks;
 use super::time_ranges::TimeRange;
 use crate::count::number_of;
-use crate::io::RecordFilter;
+use crate::io::{Gaps, RecordFilter};
 
 /// The number of a part.
 pub(crate) type PartNumber = u16;
@@ -28,6 +28,8 @@ pub(crate) struct Decisions {
     /// What each part contains; `None` if there is only one.
     pub(super) divided: Option<Divided>,
     pub(crate) parts: Vec<Part>,
+    /// Samples that no part contains, in runs that need not be read again.
+    pub(super) gaps: Gaps,
     /// Number of samples that no part contains.
     pub(super) other_samples: u64,
     /// Names of all mappings.

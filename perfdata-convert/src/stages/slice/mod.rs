@@ -28,6 +28,7 @@ mod numbers;
 mod parts;
 mod processes;
 mod router;
+mod sample_runs;
 mod select;
 mod survey;
 mod tasks;
@@ -50,7 +51,7 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 
 use crate::count::number_of;
 use crate::error::Result;
-use crate::io::{InputSource, RecordFilter};
+use crate::io::{Gaps, InputSource, RecordFilter};
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 #[cfg(test)]
 pub(crate) use decisions::Part;
@@ -200,6 +201,10 @@ impl Stage for Slice {
     fn filter(&self) -> Option<RecordFilter> {
         let is_some = !self.is_everything() && self.router.is_some();
         is_some.then(|| Decisions::filter(self.decisions.clone(), SLICE))
+    }
+
+    fn gaps(&self) -> Option<&Gaps> {
+        self.router.as_ref()?.gaps()
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {

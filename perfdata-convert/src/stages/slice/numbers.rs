@@ -33,6 +33,23 @@ impl Bits {
             .is_some_and(|bits| bits & (1 << (number % 64)) != 0)
     }
 
+    /// Returns whether the set contains all of `count` numbers from `first` on.
+    pub(super) fn contains_all(&self, first: u64, count: u64) -> bool {
+        let end = first.saturating_add(count);
+        let mut number = first;
+        while number < end {
+            let bit = number % 64;
+            let len = (64u64.saturating_sub(bit)).min(end.saturating_sub(number));
+            let mask = u64::MAX.unbounded_shr(64u32.saturating_sub(len as u32)) << bit;
+            let word = usize::try_from(number / 64).unwrap_or(usize::MAX);
+            if self.words.get(word).is_none_or(|bits| bits & mask != mask) {
+                return false;
+            }
+            number = number.saturating_add(len);
+        }
+        true
+    }
+
     /// Adds all elements of another set.
     pub(super) fn extend(&mut self, other: &Bits) {
         if self.words.len() < other.words.len() {
@@ -191,6 +208,22 @@ mod tests {
             assert_eq!(ordinals.of(number), ordinal as u64);
         }
         assert_eq!((ordinals.of(100), ordinals.of(5000)), (4, 6));
+    }
+
+    #[test]
+    fn ranges_of_bits_are_in_a_set_or_not() {
+        let mut bits = Bits::default();
+        (10..200).for_each(|number| bits.insert(number));
+        for first in 0..220 {
+            for count in 0..220 {
+                let expected = (first..first + count).all(|number| bits.contains(number));
+                assert_eq!(
+                    bits.contains_all(first, count),
+                    expected,
+                    "{first}, {count}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::counters::{self, Counters};
 use super::decisions::{Decisions, PartKey, PartNumber, SHARED};
 use super::survey;
 use crate::error::Result;
-use crate::io::InputSource;
+use crate::io::{Gaps, InputSource};
 
 /// The destinations of the parts of a recording.
 pub(crate) trait Outlets {
@@ -56,6 +56,8 @@ pub(crate) struct Router {
     /// Number of records since the last FINISHED_ROUND record, and of those of each part.
     in_round: u64,
     kept_in_round: Vec<u64>,
+    /// Number of gaps of the input so far.
+    gaps: usize,
     /// Number of AUXTRACE records so far.
     traces: u64,
     /// The parts that contain the last record with a payload, what they keep of the payload, and
@@ -95,6 +97,7 @@ impl Router {
             // The first round is kept even if it is empty.
             in_round: 1,
             kept_in_round: vec![1; decisions.parts.len()],
+            gaps: 0,
             traces: 0,
             receivers: Vec::new(),
             cut_at: 0,
@@ -117,12 +120,33 @@ impl Router {
         self.counters.note()
     }
 
+    /// Returns the records that the only part does not contain and that it may not receive. The
+    /// values of counters need all samples.
+    pub(super) fn gaps(&self) -> Option<&Gaps> {
+        let gaps = &self.decisions.gaps;
+        (!self.has_counters && !gaps.is_empty()).then_some(gaps)
+    }
+
+    /// Counts the records of the gaps before a record at `offset`.
+    #[inline]
+    fn pass_gaps(&mut self, offset: u64) {
+        while let Some(gap) = self.decisions.gaps.as_slice().get(self.gaps)
+            && gap.place.offset < offset
+            && self.gaps().is_some()
+        {
+            self.number = self.number.saturating_add(gap.records);
+            self.in_round = self.in_round.saturating_add(gap.records);
+            self.gaps = self.gaps.saturating_add(1);
+        }
+    }
+
     /// Processes several records.
     pub(crate) fn records(
         &mut self,
         batch: &RecordBatch<'_>,
         outlets: &mut impl Outlets,
     ) -> Result<()> {
+        self.pass_gaps(batch.offset());
         let mut rest = *batch;
         while !rest.is_empty() {
             let mut to = To::Special;
@@ -148,6 +172,7 @@ impl Router {
         record: &RawRecord<'_>,
         outlets: &mut impl Outlets,
     ) -> Result<()> {
+        self.pass_gaps(record.offset);
         let to = self.to(record.kind, self.number);
         self.run(to, &RecordBatch::of(record), outlets)
     }
@@ -335,8 +360,12 @@ impl Router {
             self.keep(part, 1);
         }
         let recording = outlets.recording();
-        if recording.events.of_record(record).is_some() {
-            let is_inherited = counters::is_inherited(record, &recording.events);
+        if let Some((event, view)) = recording.events.look(record) {
+            let is_inherited = counters::is_inherited(event, &recording.events);
+            if part.is_none() {
+                self.counters.pass(&view, is_inherited);
+                return Ok(());
+            }
             let mut decoded = survey::decode(record, recording)?;
             if let Body::Sample(sample) = &mut decoded.body {
                 let is_changed = self.counters.see(sample, is_inherited, part);

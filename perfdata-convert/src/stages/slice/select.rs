@@ -6,7 +6,7 @@ use perfdata_core::Recording;
 use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
-use perfdata_core::record::{RawRecord, is_known_time};
+use perfdata_core::record::{SampleView, is_known_time};
 
 use super::by::By;
 use super::lists::{Cpus, Ids, Patterns};
@@ -161,12 +161,9 @@ impl Conditions {
         })
     }
 
-    /// Returns whether a SAMPLE of `recording` meets them.
+    /// Returns whether a sample of an event meets them.
     #[inline]
-    pub(super) fn are_met(&self, record: &RawRecord<'_>, recording: &Recording) -> bool {
-        let Some((event, sample)) = recording.events.look(record) else {
-            return true;
-        };
+    pub(super) fn are_met(&self, event: usize, sample: &SampleView<'_>) -> bool {
         self.has_time(sample.time())
             && self.has_event(event)
             && self
@@ -234,9 +231,9 @@ fn events_called(
             let shown: Vec<_> = all.iter().map(|name| escaped(name)).collect();
             let pattern = escaped(pattern);
             return Err(Error::Refused(format!(
-                "no event is called {pattern}{}: the events are {}",
-                suggest::hint(&pattern, shown.iter().map(|name| &**name)),
-                shown.join(", ")
+                "no event is called {pattern}; the events are {}{}",
+                shown.join(", "),
+                suggest::hint(&pattern, shown.iter().map(|name| &**name))
             )));
         }
     }

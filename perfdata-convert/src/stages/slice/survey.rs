@@ -22,6 +22,7 @@ use super::decisions::{Decisions, Part, PartNumber};
 use super::deferred::{Chain, Deferred};
 use super::parts::{Facts, Key, Parts};
 use super::processes::Processes;
+use super::sample_runs::SampleRuns;
 use super::select::{Conditions, Select, of_counters};
 use super::tasks::Tasks;
 use crate::error::{Error, Result};
@@ -60,6 +61,8 @@ struct Survey<'a> {
     matched: u64,
     counted: u64,
     last: VecDeque<Undecided>,
+    /// The runs of samples, if parts of the input can be skipped.
+    runs: Option<SampleRuns>,
     /// The samples of all parts so far.
     all: Part,
 }
@@ -125,9 +128,13 @@ impl Decisions {
             matched: 0,
             counted: 0,
             last: VecDeque::new(),
+            runs: None,
             all: Part::default(),
         };
-        survey.read(open(source)?)?;
+        let reader = open(source)?;
+        let is_plain = source.place_of_records(reader.container_layout()).is_some();
+        survey.runs = (is_plain && by.is_none()).then(SampleRuns::default);
+        survey.read(reader)?;
         survey.finish()
     }
 }
@@ -146,17 +153,25 @@ fn read_bounds(
     names: &mut EventNames,
 ) -> Result<Option<SampleTime>> {
     let mut bounds: Option<(u64, u64)> = None;
+    let mut place = recording.events.time_place();
     source.each_record(recording, |record, now| {
         if record.kind != RecordType::SAMPLE {
             names.see(record);
             if record.kind.is_metadata() || record.kind == RecordType::EVENT_UPDATE {
                 names.update(now);
             }
-        } else if let Some(time) = now
-            .events
-            .sample_time(record)
-            .filter(|&time| is_moment(time))
+            place = now.events.time_place();
+            return Ok(());
+        }
+        // Most times are between others. Then it does not matter whether the event is known.
+        if let (Some((first, last)), Some(place)) = (bounds, place)
+            && let Some(time) = record.word(place)
+            && (first..=last).contains(&time)
         {
+            return Ok(());
+        }
+        let time = now.events.sample_time(record);
+        if let Some(time) = time.filter(|&time| is_moment(time)) {
             let (first, last) = bounds.unwrap_or((time, time));
             bounds = Some((first.min(time), last.max(time)));
         }
@@ -179,6 +194,7 @@ impl Survey<'_> {
                 limits,
                 parts,
                 times,
+                runs,
                 ..
             } = self;
             // Samples that the conditions exclude need not wait for their order.
@@ -189,15 +205,23 @@ impl Survey<'_> {
                     }
                     return true;
                 }
-                if let Err(error) = order.see(record) {
+                if let Some(runs) = runs {
+                    runs.see(number, record);
+                }
+                let events = &record.recording().events;
+                let sample = events.look(record);
+                if let Some((event, view)) = &sample
+                    && let Err(error) = order.see(record, events, *event, view)
+                {
                     failed.get_or_insert(error);
                 }
-                if parts.is_some()
+                if (parts.is_some() || runs.is_some())
                     && let Err(error) = times.see(record, record.recording(), *limits)
                 {
                     failed.get_or_insert(error.into());
                 }
-                let is_wanted = select.invert || conditions.are_met(record, record.recording());
+                let is_wanted = select.invert
+                    || sample.is_none_or(|(event, view)| conditions.are_met(event, &view));
                 if !is_wanted {
                     decisions.dropped.insert(number);
                     decisions.other_samples = decisions.other_samples.saturating_add(1);
@@ -353,7 +377,7 @@ impl Survey<'_> {
             return Ok(());
         };
         let tid = view.tid();
-        let is_matched = self.conditions.are_met(record, record.recording())
+        let is_matched = self.conditions.are_met(event, &view)
             && (!self.select.has_threads()
                 || tid.is_none_or(|tid| self.tasks.matches(self.select, &tid)));
         let facts = Facts {
@@ -444,6 +468,7 @@ impl Survey<'_> {
             .saturating_add(self.deferred.held())
             .saturating_add(self.aux.held())
             .saturating_add(self.parts.as_ref().map_or(0, Parts::held))
+            .saturating_add(self.runs.as_ref().map_or(0, SampleRuns::held))
             .saturating_add(self.last.len().saturating_mul(size_of::<Undecided>()));
         let checked = self.limits.check_metadata("tasks and samples", held as u64);
         Ok(checked.map_err(|error| error.at(offset))?)

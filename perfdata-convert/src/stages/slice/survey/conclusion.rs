@@ -29,6 +29,7 @@ impl Survey<'_> {
             mut parts,
             event_names,
             times,
+            runs,
             all,
             ..
         } = self;
@@ -82,6 +83,9 @@ impl Survey<'_> {
                 })
             })?;
             decisions.names = processes.into_names();
+        }
+        if let Some(runs) = runs {
+            decisions.gaps = runs.gaps(&decisions.dropped, times.range());
         }
         Ok(decisions)
     }
