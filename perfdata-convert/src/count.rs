@@ -27,26 +27,24 @@ pub struct Counts {
 impl Counts {
     /// Counts a record of the stream.
     pub fn add(&mut self, kind: RecordType) {
-        let count = if is_header(kind) {
-            &mut self.metadata
-        } else {
-            &mut self.records
-        };
-        *count = count.saturating_add(1);
-    }
-
-    /// Counts a record inside a compressed record.
-    pub fn add_compressed(&mut self) {
-        self.compressed = self.compressed.saturating_add(1);
+        self.add_all(kind, 1, None);
     }
 
     /// Counts a record, which is inside a compressed record if it has an index there, and otherwise
     /// in the stream.
     pub fn add_at(&mut self, kind: RecordType, inner: Option<usize>) {
-        match inner {
-            Some(_) => self.add_compressed(),
-            None => self.add(kind),
-        }
+        self.add_all(kind, 1, inner);
+    }
+
+    /// Counts `count` records of a type, likewise.
+    #[inline]
+    pub(crate) fn add_all(&mut self, kind: RecordType, count: u64, inner: Option<usize>) {
+        let sum = match inner {
+            Some(_) => &mut self.compressed,
+            None if is_header(kind) => &mut self.metadata,
+            None => &mut self.records,
+        };
+        *sum = sum.saturating_add(count);
     }
 
     /// Counts records of the stream. Metadata records must be in a separate batch.

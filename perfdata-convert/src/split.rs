@@ -31,6 +31,10 @@ pub use crate::stages::slice::By;
 /// Maximum number of parts that are written in one pass.
 pub const MOST_OPEN: usize = 200;
 
+/// Number of files that are open beside the parts: the input, its directory, temporary files and the
+/// standard streams.
+const OTHER_FILES: usize = 24;
+
 /// Maximum size in bytes of the metadata of all parts that are written in one pass.
 const MOST_METADATA: usize = 128 << 20;
 
@@ -215,14 +219,25 @@ impl Split {
     }
 }
 
-/// Returns the number of parts that are written in one pass. Each has its own metadata in memory.
+/// Returns the number of parts that are written in one pass. Each is an open file, and has its own
+/// metadata in memory.
 fn at_once(recording: &Recording) -> usize {
     let features = recording.features.values();
     let metadata = features.fold(1usize, |sum, bytes| sum.saturating_add(bytes.len()));
     MOST_METADATA
         .checked_div(metadata)
         .unwrap_or(MOST_OPEN)
+        .min(open_files().saturating_sub(OTHER_FILES))
         .clamp(1, MOST_OPEN)
+}
+
+/// Returns the number of files that the process may have open (`ulimit -n`).
+fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit
+        .current
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
 }
 
 /// Returns the notes that all parts have in common, and how many others there are. The index

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{BatchPart, Chunk, Decompressor, Limits, RecordBatch, RecordSource};
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::read::{Chunk, Decompressor, Limits, RecordBatch, RecordSource};
+use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
 
@@ -82,23 +82,13 @@ fn see_batch(
     inner: &mut Compressed,
     see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
 ) -> Flow {
-    let mut rest = *batch;
-    while let Some(part) = rest.take_part(RecordType::is_compressed) {
-        let flow = match part {
-            BatchPart::Others(batch) => see(Item::Records(batch, None), recording)?,
-            BatchPart::Wanted(record) => {
-                let batch = RecordBatch::of(&record);
-                match see(Item::Records(batch, None), recording)? {
-                    ControlFlow::Continue(()) => inner.look_into(&record, recording, see)?,
-                    flow => flow,
-                }
-            }
-        };
-        if flow.is_break() {
-            return Ok(flow);
+    let flow = see(Item::Records(*batch, None), recording)?;
+    match batch.only() {
+        Some(record) if record.kind.is_compressed() && flow.is_continue() => {
+            inner.look_into(&record, recording, see)
         }
+        _ => Ok(flow),
     }
-    Ok(ControlFlow::Continue(()))
 }
 
 /// The compressed records of a stream, which contain a separate stream.

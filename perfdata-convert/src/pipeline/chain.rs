@@ -12,9 +12,7 @@ mod recompress;
 use std::sync::Arc;
 
 use perfdata_core::feature::{Compression, Feature, FeatureId};
-use perfdata_core::read::{
-    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem,
-};
+use perfdata_core::read::{Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem};
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Endian, Recording};
 use perfdata_write::{Compressor, RecordSink};
@@ -315,40 +313,28 @@ impl Chain<'_> {
 
     /// Forwards several records.
     pub(super) fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        // Metadata records, and records with a payload, are in a separate batch.
-        let alone = if batch.len() == 1 {
-            batch.iter().next()
-        } else {
-            None
-        };
+        // Metadata records, records with a payload and compressed records are in a separate batch.
+        let alone = batch.only();
         let has_payload = alone.is_some_and(|record| record.kind.has_payload());
         self.expect_payload(has_payload);
         if let Some(record) = alone.filter(|record| record.kind.is_metadata()) {
             self.collect(&StreamItem::Record(record))?;
         }
         let takes_compressed = self.steps.first().is_some_and(Step::takes_compressed);
-        match self.first() {
-            First::End(end) => return end.records(batch),
-            First::Stage(stage, mut next) => {
+        match (self.first(), alone) {
+            (First::End(end), _) => end.records(batch),
+            (First::Stage(..), Some(record))
+                if record.kind.is_compressed() && !takes_compressed =>
+            {
+                self.record(&record)
+            }
+            (First::Stage(stage, mut next), _) => {
                 if has_payload {
                     next.expect_payload(false);
                 }
-                if takes_compressed {
-                    return stage.records(batch, &mut next);
-                }
+                stage.records(batch, &mut next)
             }
         }
-        let mut left = *batch;
-        while let Some(part) = left.take_part(RecordType::is_compressed) {
-            match (part, self.first()) {
-                (BatchPart::Others(batch), First::Stage(stage, mut next)) => {
-                    stage.records(&batch, &mut next)?
-                }
-                (BatchPart::Others(batch), First::End(end)) => end.records(&batch)?,
-                (BatchPart::Wanted(record), _) => self.record(&record)?,
-            }
-        }
-        Ok(())
     }
 
     /// Forwards a part of a payload; drops it if the last forwarded record has none.

@@ -9,8 +9,8 @@ use binrw::Endian;
 
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
-/// Whole records, adjacent as in the input. A record that describes the recording as a whole or has
-/// a payload is alone in its batch.
+/// Whole records, adjacent as in the input. A record that describes the recording as a whole, has a
+/// payload or is compressed is alone in its batch.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordBatch<'a> {
     bytes: &'a [u8],
@@ -41,7 +41,7 @@ impl<'a> RecordBatch<'a> {
     }
 
     /// Returns a batch of `count` records that occupy all of `bytes`, whose first byte has the
-    /// absolute offset `offset`.
+    /// absolute offset `offset`. If there are several, none of them must be alone.
     pub fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
         RecordBatch {
             bytes,
@@ -92,6 +92,15 @@ impl<'a> RecordBatch<'a> {
     #[inline]
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Returns the record, if it is the only one.
+    #[inline]
+    pub fn only(&self) -> Option<RawRecord<'a>> {
+        match self.count {
+            1 => self.iter().next(),
+            _ => None,
+        }
     }
 
     /// Returns whether there is no record.
@@ -174,11 +183,14 @@ impl<'a> IntoIterator for RecordBatch<'a> {
     }
 }
 
-/// Returns whether a record is alone in its batch: the following data may depend on it, or a file
-/// stores its content elsewhere.
+/// Returns whether a record is alone in its batch: the following data may depend on it, a file
+/// stores its content elsewhere, or it contains records.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
-    kind.is_metadata() || kind.has_payload() || kind == RecordType::HEADER_BUILD_ID
+    kind.is_metadata()
+        || kind.has_payload()
+        || kind.is_compressed()
+        || kind == RecordType::HEADER_BUILD_ID
 }
 
 /// The records of a batch, or of a part of the input.
@@ -279,6 +291,8 @@ mod tests {
             len(&[(T::COMM, 16), (T::HEADER_BUILD_ID, 48), (T::COMM, 16)])?,
             (1, 16)
         );
+        assert_eq!(len(&[(T::COMM, 16), (T::COMPRESSED, 48)])?, (1, 16));
+        assert_eq!(len(&[(T::COMPRESSED2, 48), (T::COMPRESSED2, 48)])?, (1, 48));
         assert_eq!(len(&[(T::COMM, 16), (T::COMM, 7)])?, (1, 16));
         let cut = records(&[(T::COMM, 16), (T::SAMPLE, 24)])?;
         assert_eq!(first(cut.get(..39).unwrap_or_default()).len(), 1);

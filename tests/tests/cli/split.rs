@@ -96,6 +96,23 @@ fn wrong_words_are_explained() {
 }
 
 #[test]
+fn fewer_files_are_open_if_the_system_allows_no_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |commands| run(folder.path(), commands);
+    let all = run("perfconv split in.data -o all --by samples=1");
+    assert!(all.success(), "{}", all.stderr);
+    let parts = names(&folder.path().join("all"));
+    assert!(parts.len() > 40);
+    let few = run("ulimit -n 32; perfconv split in.data -o few --by samples=1");
+    assert!(few.success(), "{}", few.stderr);
+    assert_eq!(names(&folder.path().join("few")), parts);
+    for part in &parts {
+        let read = |which| fs::read(folder.path().join(which).join(part)).expect("a part");
+        assert!(read("all") == read("few"), "{part}");
+    }
+}
+
+#[test]
 fn a_stream_is_divided_as_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let commands = "perfconv file2pipe -q in.data -o in.pipe && \

@@ -60,18 +60,9 @@ impl Facts {
         }
     }
 
-    /// Adds a record.
+    /// Adds a sample.
     #[inline]
-    pub(super) fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        if record.kind == RecordType::SAMPLE {
-            self.sample(record, recording);
-        } else {
-            self.other(record, recording);
-        }
-    }
-
-    #[inline]
-    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+    pub(super) fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.samples = self.samples.saturating_add(1);
         let Some((event, sample)) = recording.events.look(record) else {
             return;
@@ -101,7 +92,8 @@ impl Facts {
         self.comms.sample(&sample);
     }
 
-    fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+    /// Adds a record of another type.
+    pub(super) fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.kernel_records = self
             .kernel_records
             .saturating_add(u64::from(record.kind.is_kernel()));

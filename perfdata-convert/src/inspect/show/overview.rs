@@ -18,7 +18,7 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use super::endian_name;
 use super::facts::Facts;
 use super::json::Json;
-use super::tallies::Tallies;
+use super::tallies::{Tallies, Tally};
 use super::text::{TextLimits, Tree, escaped};
 use crate::count::Counts;
 use crate::error::Result;
@@ -90,16 +90,17 @@ impl Overview {
         walk(&mut reader, |item, recording| {
             match item {
                 Item::Records(batch, inner) => {
+                    let mut samples = Tally::default();
                     for record in batch.iter() {
-                        overview.counts.add_at(record.kind, inner);
-                        let tallies = match inner {
-                            None => &mut overview.records,
-                            Some(_) => &mut overview.inner,
-                        };
-                        tallies.add(record.kind, record.bytes.len());
-                        overview.see(&record, recording);
+                        if record.kind == RecordType::SAMPLE {
+                            samples.add(Tally::of(&record));
+                            overview.facts.sample(&record, recording);
+                        } else {
+                            overview.see(&record, inner, recording);
+                        }
                         observer(&record, inner, recording);
                     }
+                    overview.add(RecordType::SAMPLE, samples, inner);
                 }
                 Item::Payload(bytes) => {
                     overview.payload = overview.payload.saturating_add(bytes.len() as u64)
@@ -124,9 +125,21 @@ impl Overview {
         Ok(overview)
     }
 
+    /// Counts records of a type, which are inside a compressed record if they have an index there.
     #[inline]
-    fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        self.facts.see(record, recording);
+    fn add(&mut self, kind: RecordType, tally: Tally, inner: Option<usize>) {
+        self.counts.add_all(kind, tally.count, inner);
+        let tallies = match inner {
+            None => &mut self.records,
+            Some(_) => &mut self.inner,
+        };
+        tallies.add_all(kind, tally);
+    }
+
+    /// Processes a record that is not a sample.
+    fn see(&mut self, record: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) {
+        self.add(record.kind, Tally::of(record), inner);
+        self.facts.other(record, recording);
         self.names.see(record);
         match record.kind {
             RecordType::HEADER_FEATURE => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
-use perfdata_core::record::RecordType;
+use perfdata_core::record::{RawRecord, RecordType};
 
 use super::json::Json;
 
@@ -17,8 +17,18 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Returns the tally of one record.
     #[inline]
-    fn add(&mut self, more: Tally) {
+    pub(super) fn of(record: &RawRecord<'_>) -> Self {
+        Tally {
+            count: 1,
+            bytes: record.bytes.len() as u64,
+        }
+    }
+
+    /// Adds other records.
+    #[inline]
+    pub(super) fn add(&mut self, more: Tally) {
         self.count = self.count.saturating_add(more.count);
         self.bytes = self.bytes.saturating_add(more.bytes);
     }
@@ -43,14 +53,21 @@ impl Tallies {
     /// Counts a record of `bytes` bytes.
     #[inline]
     pub fn add(&mut self, kind: RecordType, bytes: usize) {
+        let bytes = bytes as u64;
+        self.add_all(kind, Tally { count: 1, bytes });
+    }
+
+    /// Adds records of a type.
+    #[inline]
+    pub(super) fn add_all(&mut self, kind: RecordType, more: Tally) {
+        if more.count == 0 {
+            return;
+        }
         let tally = match self.low.get_mut(kind.0 as usize) {
             Some(tally) => tally,
             None => self.place(kind),
         };
-        tally.add(Tally {
-            count: 1,
-            bytes: bytes as u64,
-        });
+        tally.add(more);
     }
 
     /// Returns the tally of a type that is not in `low`.
