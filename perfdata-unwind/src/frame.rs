@@ -43,13 +43,19 @@ pub(crate) fn first_frame(task: &Task<'_>) -> Option<Frame> {
         is_exact: true,
     };
     let mut has_pc = false;
-    let bits = (0..u64::BITS).filter(|bit| task.mask >> bit & 1 == 1);
-    for (bit, value) in bits.zip(task.registers) {
+    let numbers = task.machine.dwarf_registers();
+    let mut mask = task.mask;
+    for value in task.registers {
+        if mask == 0 {
+            break;
+        }
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
         let value = task.machine.truncated(*value);
         if bit == ip {
             (frame.pc, has_pc) = (task.machine.code_address(value), true);
-        } else if let Some(number) = task.machine.dwarf_register(bit) {
-            frame.set(number, Some(value));
+        } else if let Some(Some(number)) = numbers.get(usize::try_from(bit).unwrap_or(0)) {
+            frame.set(*number, Some(value));
         }
     }
     if let Some(number) = task.machine.instruction_pointer() {

@@ -26,8 +26,38 @@ pub enum Machine {
     Ppc64,
 }
 
+/// Returns a number with the bits from `first` to `last`, below 128.
+#[allow(clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
+const fn bits(first: u32, last: u32) -> u128 {
+    u128::MAX >> (127 - last) & u128::MAX << first
+}
+
 /// Runs of registers: the first bit in perf's mask, the first DWARF number, and their count.
-type Runs = &'static [(u32, u8, u8)];
+type Runs = &'static [(u8, u8, u8)];
+
+/// The DWARF number of each bit of perf's mask.
+type Numbers = [Option<u8>; 64];
+
+/// Returns the numbers in a table of runs.
+#[allow(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated by the compiler"
+)]
+const fn numbers(runs: Runs) -> Numbers {
+    let mut numbers = [None; 64];
+    let mut run = 0;
+    while run < runs.len() {
+        let (first, number, count) = runs[run];
+        let mut at = 0;
+        while at < count {
+            numbers[(first + at) as usize] = Some(number + at);
+            at += 1;
+        }
+        run += 1;
+    }
+    numbers
+}
 
 impl Machine {
     /// All machines.
@@ -77,7 +107,7 @@ impl Machine {
 
     /// The DWARF numbers of perf's registers, except for the instruction pointer
     /// (tools/perf/util/dwarf-regs-table.h, arch/*/util/unwind-libdw.c, Linux 7.2).
-    fn runs(self) -> Runs {
+    const fn runs(self) -> Runs {
         match self {
             Machine::X86_64 => &[
                 (0, 0, 1),
@@ -127,10 +157,28 @@ impl Machine {
     /// Returns the DWARF number of the register at `bit` of perf's mask, as .eh_frame uses it;
     /// `None` for the instruction pointer, and for registers that are not needed.
     pub fn dwarf_register(self, bit: u32) -> Option<u8> {
-        self.runs().iter().find_map(|(first, number, count)| {
-            let at = u8::try_from(bit.checked_sub(*first)?).ok()?;
-            (at < *count).then(|| number.checked_add(at))?
-        })
+        let bit = usize::try_from(bit).ok()?;
+        self.dwarf_registers().get(bit).copied().flatten()
+    }
+
+    /// Returns the DWARF numbers of all bits of perf's mask.
+    pub(crate) fn dwarf_registers(self) -> &'static [Option<u8>; 64] {
+        static X86_64: Numbers = numbers(Machine::X86_64.runs());
+        static I386: Numbers = numbers(Machine::I386.runs());
+        static AARCH64: Numbers = numbers(Machine::Aarch64.runs());
+        static ARM: Numbers = numbers(Machine::Arm.runs());
+        static S390X: Numbers = numbers(Machine::S390x.runs());
+        static RISCV64: Numbers = numbers(Machine::Riscv64.runs());
+        static PPC64: Numbers = numbers(Machine::Ppc64.runs());
+        match self {
+            Machine::X86_64 => &X86_64,
+            Machine::I386 => &I386,
+            Machine::Aarch64 => &AARCH64,
+            Machine::Arm => &ARM,
+            Machine::S390x => &S390X,
+            Machine::Riscv64 => &RISCV64,
+            Machine::Ppc64 => &PPC64,
+        }
     }
 
     /// Returns the DWARF number of the stack pointer.
@@ -175,20 +223,23 @@ impl Machine {
 
     /// Returns the registers that a called function preserves, one bit for each DWARF number. Others
     /// have no known value in the caller, unless there is a rule for them.
-    pub(crate) fn preserved(self) -> u128 {
-        let runs: &[(u32, u32)] = match self {
-            Machine::X86_64 => &[(3, 3), (6, 6), (12, 15)],
-            Machine::I386 => &[(3, 3), (5, 7)],
-            Machine::Aarch64 => &[(19, 29)],
-            Machine::Arm => &[(4, 11)],
-            Machine::S390x => &[(6, 13), (24, 31)],
-            Machine::Riscv64 => &[(8, 9), (18, 27)],
-            Machine::Ppc64 => &[(2, 2), (14, 31)],
-        };
-        let bits = |(first, last): &(u32, u32)| {
-            (*first..=*last).fold(0, |bits, number| bits | 1_u128 << (number & 127))
-        };
-        runs.iter().fold(0, |all, run| all | bits(run))
+    pub(crate) const fn preserved(self) -> u128 {
+        const X86_64: u128 = bits(3, 3) | bits(6, 6) | bits(12, 15);
+        const I386: u128 = bits(3, 3) | bits(5, 7);
+        const AARCH64: u128 = bits(19, 29);
+        const ARM: u128 = bits(4, 11);
+        const S390X: u128 = bits(6, 13) | bits(24, 31);
+        const RISCV64: u128 = bits(8, 9) | bits(18, 27);
+        const PPC64: u128 = bits(2, 2) | bits(14, 31);
+        match self {
+            Machine::X86_64 => X86_64,
+            Machine::I386 => I386,
+            Machine::Aarch64 => AARCH64,
+            Machine::Arm => ARM,
+            Machine::S390x => S390X,
+            Machine::Riscv64 => RISCV64,
+            Machine::Ppc64 => PPC64,
+        }
     }
 
     /// Returns the stack pointer of the caller, if there is no rule for it.

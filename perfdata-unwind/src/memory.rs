@@ -55,6 +55,12 @@ impl<M: Maps> Memory<'_, M> {
     }
 
     fn number(&self, bytes: &[u8]) -> u64 {
+        if let Ok(word) = bytes.try_into() {
+            return match self.is_big_endian {
+                true => u64::from_be_bytes(word),
+                false => u64::from_le_bytes(word),
+            };
+        }
         let digit = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         match self.is_big_endian {
             true => bytes.iter().fold(0, digit),

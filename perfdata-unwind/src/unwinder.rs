@@ -98,7 +98,9 @@ struct Slot {
 #[derive(Debug)]
 pub struct Unwinder {
     context: Box<UnwindContext<usize>>,
-    slots: Box<[Option<Slot>]>,
+    /// For each slot, the number of its entry in the cache plus one; 0 if there is none.
+    slots: Box<[u32]>,
+    cache: Vec<Slot>,
     follows_frame_pointers: bool,
 }
 
@@ -113,7 +115,8 @@ impl Unwinder {
     pub fn new() -> Self {
         Unwinder {
             context: Box::default(),
-            slots: vec![None; SLOTS].into(),
+            slots: vec![0; SLOTS].into(),
+            cache: Vec::new(),
             follows_frame_pointers: false,
         }
     }
@@ -239,24 +242,34 @@ impl Unwinder {
         // Multiplication by the golden ratio distributes neighbouring addresses.
         let key = address ^ (id.index() as u64).rotate_left(40);
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let slot = self
+        let number = self
             .slots
             .get_mut(usize::try_from(hash).unwrap_or(0) & (SLOTS - 1))?;
-        if !matches!(slot, Some(slot) if (slot.object, slot.address) == (id, address)) {
+        let at = usize::try_from(*number).ok()?.wrapping_sub(1);
+        let is_known = |slot: &Slot| (slot.object, slot.address) == (id, address);
+        if !self.cache.get(at).is_some_and(is_known) {
             // The addresses of an object of another class mean something else.
             let row = match object.form().address_size == machine.word() {
                 true => object.row(address, &mut self.context),
                 false => None,
             };
-            *slot = Some(Slot {
+            let slot = Slot {
                 object: id,
                 address,
                 row: row.map(|row| match Packed::of(&row) {
                     Some(packed) => Row::Packed(packed),
                     None => Row::Full(Box::new(row)),
                 }),
-            });
+            };
+            match self.cache.get_mut(at) {
+                Some(old) => *old = slot,
+                None => {
+                    self.cache.push(slot);
+                    *number = u32::try_from(self.cache.len()).ok()?;
+                }
+            }
         }
-        slot.as_ref()?.row.as_ref()
+        let at = usize::try_from(*number).ok()?.wrapping_sub(1);
+        self.cache.get(at)?.row.as_ref()
     }
 }
