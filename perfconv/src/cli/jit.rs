@@ -1,7 +1,7 @@
 //! The options for generated code.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
 use super::CONVERSIONS;
@@ -116,7 +116,8 @@ impl JitArgs {
 /// and `.jit`.
 ///
 /// # Errors
-/// The output is not a file or directory, or the directory exists and `force` is not given.
+/// The output is not a file or directory, or the directory exists and `force` is not given, or it is
+/// a link.
 pub fn images_beside(output: &Path, force: bool) -> Result<Images> {
     let is_named = output != Path::new("-")
         && fs::metadata(output).map_or(true, |meta| meta.is_file() || meta.is_dir());
@@ -128,7 +129,13 @@ pub fn images_beside(output: &Path, force: bool) -> Result<Images> {
     let mut folder: OsString = output.components().collect::<PathBuf>().into();
     folder.push(".jit");
     let folder = PathBuf::from(folder);
-    if !force && folder.symlink_metadata().is_ok() {
+    let found = folder.symlink_metadata();
+    if found.as_ref().is_ok_and(Metadata::is_symlink) {
+        let shown = folder.display();
+        let what = format!("{shown} is a link: name the directory of the images with --jit-images");
+        return Err(Error::Usage(what));
+    }
+    if !force && found.is_ok() {
         let what = format!("{} exists", folder.display());
         return Err(Error::Usage(what).with_step(Step::Overwrite));
     }

@@ -716,6 +716,16 @@ fn the_command_needs_a_place_for_images() {
     );
     let (status, _) = run(&["convert", "--jit", "in.data", "-o", "new.data", "-f"]);
     assert_eq!(status, Some(0));
+    fs::create_dir(place.path("elsewhere")).expect("a folder");
+    symlink("elsewhere", place.path("linked.data.jit")).expect("a link");
+    let (status, said) = run(&["convert", "--jit", "in.data", "-o", "linked.data", "-f"]);
+    assert!(
+        status == Some(2) && said.contains("linked.data.jit is a link"),
+        "{said}"
+    );
+    assert!(!place.path("linked.data").exists());
+    let elsewhere = fs::read_dir(place.path("elsewhere")).expect("a folder");
+    assert_eq!(elsewhere.count(), 0);
     let (status, said) = run(&["convert", "--jit", "--pid", "5", "in.data", "-o", "x.data"]);
     assert!(
         status == Some(2) && said.contains("and then select"),
