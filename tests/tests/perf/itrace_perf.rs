@@ -299,3 +299,46 @@ fn containers_make_no_difference() {
     let one = convert(&one.path(), None, vec![swapped()]).expect("it is converted");
     assert!(records(&one.path()) == expected, "big-endian");
 }
+
+/// What perf writes can be swapped: also its own types of events, and branches that were not taken.
+#[test]
+fn samples_of_perf_are_swapped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = made(folder.path(), Recipe::USUAL);
+    let swap =
+        || -> Vec<Box<dyn Stage>> { vec![Box::new(Swap::new(Target::Other, Unknown::Error))] };
+    let mut judges = 0;
+    for judge in since("7.2") {
+        judges += 1;
+        let made = injected(judge, &input, ALL, false);
+        let other = convert(&made, None, swap()).expect("the other byte order");
+        let back = convert(&other.path(), None, swap()).expect("the first byte order");
+        assert!(records(&back.path()) == records(&made), "{judge}");
+        assert!(not_taken(&made) > 10, "{judge}");
+        assert_eq!(not_taken(&other.path()), not_taken(&made), "{judge}");
+        let branches = &["-F", "event,brstack"];
+        let text = script(judge, &made, branches);
+        assert!(text.contains("0x"), "{judge}: {text}");
+        assert_eq!(script(judge, &other.path(), branches), text, "{judge}");
+    }
+    if judges == 0 {
+        skipped::note("perf 7.2 or newer");
+    }
+}
+
+/// Returns the number of branches that were not taken.
+fn not_taken(path: &Path) -> usize {
+    let whole = Whole::read_file(path).expect("a recording");
+    let (events, order) = (&whole.recording.events, whole.recording.endian);
+    let branches = |(at, _): &(usize, RecordType)| {
+        let raw = RawRecord::first(&whole.stream[*at..], order, 0).expect("a record");
+        let view = events.sample_view(&raw)?;
+        let branches = view.branches()?;
+        Some(
+            branches
+                .filter(|branch| branch.flags.not_taken() == 1)
+                .count(),
+        )
+    };
+    whole.records.iter().filter_map(branches).sum()
+}
