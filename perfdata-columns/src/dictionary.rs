@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use foldhash::fast::RandomState;
 use perfdata_export::push_text;
+use twox_hash::XxHash3_64;
 
 use crate::error::Result;
+use crate::numbers::Numbers;
 
 /// The number of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,67 +47,116 @@ impl Names {
         id
     }
 
+    /// Returns a name, which is added if it is new, with its hash.
+    pub fn know(&mut self, name: &[u8]) -> Known {
+        let name = self.intern(name);
+        Known {
+            name,
+            hash: XxHash3_64::oneshot(self.get(name).as_bytes()),
+            key: 0,
+            batch: 0,
+        }
+    }
+
     /// Returns a name.
     pub fn get(&self, id: NameId) -> &str {
         self.list.get(id.index()).map_or("", |name| name)
     }
 }
 
-/// The names of things that have small numbers.
+/// A name, its hash, and its key in a batch of a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    name: NameId,
+    /// XXH3-64 of the text.
+    hash: u64,
+    key: i32,
+    batch: u32,
+}
+
+/// The names in one column of things that have small numbers.
 #[derive(Debug, Default)]
-pub(crate) struct NamesByIndex(Vec<Option<NameId>>);
+pub(crate) struct NamesByIndex(Vec<Option<Known>>);
 
 impl NamesByIndex {
-    /// Returns the name of number `index`, which `intern` adds if it is new.
+    /// Appends the name of number `index` to `column`, and returns its hash. `make` returns the
+    /// name if it is not known.
     #[inline]
-    pub fn get(&mut self, index: usize, intern: impl FnOnce() -> NameId) -> NameId {
-        if let Some(&Some(known)) = self.0.get(index) {
-            return known;
+    pub fn push(
+        &mut self,
+        column: &mut NameColumn,
+        index: usize,
+        make: impl FnOnce() -> Known,
+    ) -> u64 {
+        if let Some(Some(known)) = self.0.get_mut(index) {
+            return column.push_known(known);
         }
-        let id = intern();
+        let mut known = make();
+        let hash = column.push_known(&mut known);
         if self.0.len() <= index {
             self.0.resize(index.saturating_add(1), None);
         }
         if let Some(entry) = self.0.get_mut(index) {
-            *entry = Some(id);
+            *entry = Some(known);
         }
-        id
+        hash
     }
 }
 
 /// A column of names. Each batch has a dictionary of the names that occur in it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NameColumn {
-    keys: PrimitiveBuilder<Int32Type>,
+    keys: Numbers<Int32Type>,
     /// The names in this batch, by their keys.
     chosen: Vec<NameId>,
     /// The key of each name, and the number of the batch that it belongs to.
     key_of: Vec<(u32, i32)>,
+    /// The number of the batch, from 1.
     batch: u32,
 }
 
 impl NameColumn {
+    /// Returns an empty column. Nothing is kept if nobody wants it.
+    pub fn new(is_wanted: bool) -> Self {
+        NameColumn {
+            keys: Numbers::new(is_wanted),
+            chosen: Vec::new(),
+            key_of: Vec::new(),
+            batch: 1,
+        }
+    }
+
+    /// Returns whether somebody wants the column.
+    pub fn is_wanted(&self) -> bool {
+        self.keys.is_wanted()
+    }
+
     /// Appends a name, or null.
     #[inline]
     pub fn push(&mut self, name: Option<NameId>) {
-        match name {
-            Some(name) => {
-                let key = self.key(name);
-                self.keys.append_value(key);
+        let is_wanted = self.is_wanted();
+        let key = name.filter(|_| is_wanted).map(|name| self.key(name));
+        self.keys.push(key);
+    }
+
+    /// Appends a name, and returns its hash.
+    #[inline]
+    pub fn push_known(&mut self, known: &mut Known) -> u64 {
+        if self.is_wanted() {
+            if known.batch != self.batch {
+                (known.key, known.batch) = (self.key(known.name), self.batch);
             }
-            None => self.keys.append_null(),
+            self.keys.push(Some(known.key));
         }
+        known.hash
     }
 
     #[inline]
     fn key(&mut self, name: NameId) -> i32 {
-        let index = name.index();
-        if let Some(&(batch, key)) = self.key_of.get(index)
-            && batch == self.batch.wrapping_add(1)
-        {
-            return key;
+        match self.key_of.get(name.index()) {
+            Some(&(batch, key)) if batch == self.batch => key,
+            _ => self.add(name),
         }
-        self.add(name)
     }
 
     fn add(&mut self, name: NameId) -> i32 {
@@ -117,24 +167,17 @@ impl NameColumn {
             self.key_of.resize(index.saturating_add(1), (0, 0));
         }
         if let Some(entry) = self.key_of.get_mut(index) {
-            *entry = (self.batch.wrapping_add(1), key);
+            *entry = (self.batch, key);
         }
         key
     }
 
-    /// Discards all names, and starts the next batch.
-    pub fn clear(&mut self) {
-        self.keys.finish();
-        self.chosen.clear();
-        self.batch = self.batch.wrapping_add(1);
-    }
-
     /// Returns the column and starts the next batch.
     pub fn finish(&mut self, names: &Names) -> Result<ArrayRef> {
-        let keys = self.keys.finish();
+        let keys = self.keys.finish()?;
         let chosen = std::mem::take(&mut self.chosen);
         let values = StringArray::from_iter_values(chosen.iter().map(|&id| names.get(id)));
-        self.batch = self.batch.wrapping_add(1);
+        self.batch = self.batch.wrapping_add(1).max(1);
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(
             keys,
             Arc::new(values),
@@ -166,7 +209,7 @@ mod tests {
         let mut names = Names::default();
         let (a, b) = (names.intern(b"a"), names.intern(b"\xff"));
         assert_eq!(names.intern(b"a"), a);
-        let mut column = NameColumn::default();
+        let mut column = NameColumn::new(true);
         let shown = |array: &ArrayRef| {
             let dictionary = array.as_dictionary::<Int32Type>();
             let values = dictionary.values().as_string::<i32>();

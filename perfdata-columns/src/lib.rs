@@ -63,8 +63,10 @@ mod batches;
 mod clock;
 mod dictionary;
 mod error;
+mod frames;
 mod id;
 mod machine;
+mod numbers;
 mod options;
 #[cfg(feature = "parquet")]
 mod parquet;

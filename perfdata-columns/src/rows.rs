@@ -90,7 +90,7 @@ impl Values {
             Kind::Timestamp => {
                 Values::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC"))
             }
-            Kind::Name => Values::Name(NameColumn::default()),
+            Kind::Name => Values::Name(NameColumn::new(true)),
             Kind::Text => Values::Text(StringBuilder::new()),
             Kind::Bytes => Values::Bytes(BinaryBuilder::new()),
             Kind::Int64List | Kind::Int32List | Kind::BoolList => {

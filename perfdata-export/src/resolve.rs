@@ -321,15 +321,16 @@ impl Pass {
             .tracepoints
             .is_some_and(|like| tracepoints.print(&sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        for frame in sample
-            .frames()
-            .take(if needs.without_frames { 0 } else { usize::MAX })
-        {
-            let resolved = resolver.resolve_into(&sample, &frame, frames);
-            report.unnamed = report
-                .unnamed
-                .saturating_add(resolved.function.is_none().into());
+        if !needs.without_frames {
+            for frame in sample.frames() {
+                match resolver.known(&frame) {
+                    Some(resolved) => frames.push(resolved),
+                    None => resolver.resolve_into(&sample, &frame, frames),
+                }
+            }
         }
+        let unnamed = frames.iter().filter(|frame| frame.function.is_none());
+        report.unnamed = report.unnamed.saturating_add(unnamed.count() as u64);
         report.samples = report.samples.saturating_add(1);
         report.frames = report.frames.saturating_add(frames.len() as u64);
         resolver.tables.check(limits)?;
@@ -425,13 +426,49 @@ struct Resolver {
 }
 
 impl Resolver {
+    /// Returns a frame about which everything is known without a search, as about most frames.
+    #[inline]
+    fn known(&self, frame: &Frame<'_>) -> Option<ResolvedFrame> {
+        let mut resolved = ResolvedFrame {
+            is_return: frame.is_return,
+            mapping: frame.mapping,
+            ..ResolvedFrame::unmapped(frame.address, frame.mode)
+        };
+        let Some(mapping) = frame.mapping else {
+            // Only functions may be found elsewhere.
+            let is_unmapped = self.symbols.is_none() && !self.before_exec;
+            return is_unmapped.then_some(resolved);
+        };
+        if let Some(&Some(module)) = self.modules.get(mapping.index()) {
+            resolved.module = Some(module);
+            return Some(resolved);
+        }
+        let place = Place {
+            mapping,
+            address: frame.address,
+            mode: frame.mode,
+            is_return: frame.is_return,
+            pid: None,
+        };
+        let &Recent(Some((known, number))) = self.recent.get(place.recent())? else {
+            return None;
+        };
+        let at = usize::try_from(number.get()).ok()?.checked_sub(1)?;
+        let found = self.places.get(at).filter(|_| known == place)?;
+        if found.inlined.is_some() {
+            return None;
+        }
+        resolved.set(number, found);
+        Some(resolved)
+    }
+
     /// Resolves a frame, and appends it after those of the functions that are inlined there.
     fn resolve_into(
         &mut self,
         sample: &Sample<'_>,
         frame: &Frame<'_>,
         frames: &mut Vec<ResolvedFrame>,
-    ) -> ResolvedFrame {
+    ) {
         let (resolved, inlined) = self.resolve_all(sample, frame);
         let inlined = inlined.iter().flat_map(|inlined| inlined.iter());
         frames.extend(inlined.map(|&(function, line)| ResolvedFrame {
@@ -443,7 +480,6 @@ impl Resolver {
             ..resolved
         }));
         frames.push(resolved);
-        resolved
     }
 
     /// Resolves a frame to the function of its address.

@@ -218,6 +218,15 @@ struct Answer {
     mapping: Option<MappingId>,
 }
 
+impl Answer {
+    /// Returns the result for an address, if this is the one.
+    #[inline]
+    fn of<T>(&self, space: &Space<T>, address: u64) -> Option<Option<MappingId>> {
+        let is_known = self.version == space.version && self.start <= address && address < self.end;
+        is_known.then_some(self.mapping)
+    }
+}
+
 impl Default for Lookups {
     fn default() -> Self {
         Lookups {
@@ -250,12 +259,13 @@ impl Lookups {
         address: u64,
         id: impl FnOnce(T) -> MappingId,
     ) -> Option<MappingId> {
-        let places =
-            [address >> Self::REGION, address >> Self::PAGE].map(|part| self.place(space, part));
-        for known in places.into_iter().flatten().map(Cell::get) {
-            if known.version == space.version && known.start <= address && address < known.end {
-                return known.mapping;
-            }
+        let region = self.place(space, address >> Self::REGION);
+        if let Some(known) = region.and_then(|place| place.get().of(space, address)) {
+            return known;
+        }
+        let page = self.place(space, address >> Self::PAGE);
+        if let Some(known) = page.and_then(|place| place.get().of(space, address)) {
+            return known;
         }
         let (range, mapping) = match space.find(address) {
             Some((range, what)) => (range, Some(id(what))),
@@ -268,10 +278,8 @@ impl Lookups {
             end: range.end,
             mapping,
         };
-        places
-            .into_iter()
-            .flatten()
-            .for_each(|place| place.set(answer));
+        let places = [region, page].into_iter().flatten();
+        places.for_each(|place| place.set(answer));
         mapping
     }
 }
