@@ -170,11 +170,12 @@ impl FrameColumns {
         }));
         if self.stack.is_wanted() && !self.has_symbols {
             self.hashed.clear();
-            self.hashed.extend(frames.iter().flat_map(|frame| {
+            for frame in frames {
                 let Place { bias, object, .. } = place(frame).unwrap_or_default();
                 let offset = frame.address.wrapping_add(bias);
-                (u128::from(offset) << 64 | u128::from(object)).to_le_bytes()
-            }));
+                let pair = u128::from(offset) << 64 | u128::from(object);
+                self.hashed.extend_from_slice(&pair.to_le_bytes());
+            }
         }
     }
 
