@@ -32,6 +32,8 @@ pub struct Converted {
     expects_tracing_data: bool,
     is_finished: bool,
     unreadable: u64,
+    /// Whether the first stage is that for directories.
+    is_directory: bool,
     ending: Arc<Mutex<Ended>>,
 }
 
@@ -132,6 +134,7 @@ impl Conversion {
     pub fn read(mut self, input: Input) -> Result<(Converted, Ending)> {
         let (ready, _) = self.prepare(input)?;
         let limits = ready.source.limits();
+        let is_directory = ready.source.directory().is_some();
         let to = Form::of(ready.reader.recording(), ready.reader.container_layout()).container;
         let Begun {
             reader,
@@ -152,6 +155,7 @@ impl Conversion {
             expects_tracing_data: false,
             is_finished: false,
             unreadable: 0,
+            is_directory,
             ending: Arc::clone(&ending),
         };
         Ok((converted, Ending(ending)))
@@ -185,6 +189,7 @@ impl Converted {
             steps,
             recording,
             unreadable,
+            is_directory,
             ending,
             ..
         } = self;
@@ -196,8 +201,10 @@ impl Converted {
             return Ok(true);
         }
         writer.finish(steps, recording)?;
+        // The first stage notes what a file would lack, but none is written.
         let notes = steps
             .iter()
+            .skip(usize::from(*is_directory))
             .flat_map(|step| step.note().into_iter().chain(step.stage.notes()));
         let mut ended = locked(ending);
         ended.notes = notes.collect();

@@ -102,6 +102,25 @@ fn outputs_are_a_file_a_directory_or_a_stream() {
     assert_eq!(fs::read(at.join("a.parquet")).expect("a file"), piped);
 }
 
+/// A directory may contain an image of the kernel, which no export would contain.
+#[test]
+fn exports_do_not_miss_the_image_of_the_kernel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::create_dir_all(at.join("in.data/kcore_dir")).expect("a folder");
+    let data = recordings::fixture("7.2-x86_64-file-kcore")
+        .path
+        .join("data");
+    fs::copy(data, at.join("in.data/data")).expect("a copy");
+    fs::write(at.join("in.data/kcore_dir/kcore"), "kernel").expect("a file");
+    for words in ["-o a.parquet", "--to folded -o a.folded"] {
+        let output = in_shell(at, &format!("perfconv export --no-symbols in.data {words}"));
+        assert!(output.success(), "{}", output.stderr);
+        assert!(!output.stderr.contains("kcore_dir"), "{}", output.stderr);
+        assert!(output.stderr.contains("173 samples"), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn outputs_are_not_replaced_by_mistake() {
     let folder = folder_of(&[CALLCHAINS]);
