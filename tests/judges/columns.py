@@ -9,7 +9,8 @@ PARQUET.md is docs/parquet.md. FOLDER contains
   single/  for some of them a folder with samples.parquet, samples.arrows and tables/
 
 Prints a line `not installed: NAME` for each engine that is missing; without arguments, only these.
-Exit status 77: without pyarrow, which reads what the engines are compared with, nothing is compared.
+Exit status 77: without pyarrow, which reads what the engines are compared with, nothing is
+compared.
 """
 
 import collections
@@ -66,7 +67,8 @@ def same_rows(what, found, expected):
     """Compares rows, in any order."""
     found, expected = collections.Counter(found), collections.Counter(expected)
     if found != expected:
-        only = [list((rows - others).items())[:5] for rows, others in [(found, expected), (expected, found)]]
+        pairs = [(found, expected), (expected, found)]
+        only = [list((rows - others).items())[:5] for rows, others in pairs]
         sys.exit(f"{what}: found only {only[0]}, expected only {only[1]}")
 
 
@@ -157,7 +159,9 @@ class Polars:
         pl = self.pl
         samples = pl.scan_parquet("fleet/samples/**/*.parquet", hive_partitioning=True)
         samples = samples.filter(pl.col("frames").list.len() > 0).select(
-            "period", pl.col("comm").cast(pl.String), frames=pl.col("frames").cast(pl.List(pl.String))
+            "period",
+            pl.col("comm").cast(pl.String),
+            frames=pl.col("frames").cast(pl.List(pl.String)),
         )
         ns = pl.col("period").sum()
         frames = pl.col("frames")
@@ -185,8 +189,11 @@ class DataFusion:
     def register(self, path):
         self.tables += 1
         name = f"table{self.tables}"
-        partitions = [("date", pyarrow.string()), ("host", pyarrow.string())] if os.path.isdir(path) else []
-        self.db.register_parquet(name, f"{path}/" if partitions else path, table_partition_cols=partitions)
+        partitions = []
+        if os.path.isdir(path):
+            partitions = [("date", pyarrow.string()), ("host", pyarrow.string())]
+            path = f"{path}/"
+        self.db.register_parquet(name, path, table_partition_cols=partitions)
         return name
 
     def rows(self, query):
@@ -205,10 +212,12 @@ class DataFusion:
         answers = {
             "self": f"SELECT frames[1], sum(period) FROM {samples} GROUP BY 1",
             "inclusive": f"""SELECT fn, sum(period)
-                FROM (SELECT period, unnest(array_distinct(frames)) AS fn FROM {samples}) GROUP BY fn""",
+                FROM (SELECT period, unnest(array_distinct(frames)) AS fn FROM {samples})
+                GROUP BY fn""",
             "callers": f"""SELECT frames[{at} + 1], count(*) FROM {samples}
                 WHERE array_has(frames, '{function}') GROUP BY 1""",
-            "folded": f"""SELECT concat_ws(';', comm, array_to_string(array_reverse(frames), ';')), sum(period)
+            "folded": f"""SELECT
+                concat_ws(';', comm, array_to_string(array_reverse(frames), ';')), sum(period)
                 FROM {samples} GROUP BY 1""",
         }
         return {name: self.rows(query)[1] for name, query in answers.items()}
@@ -222,7 +231,8 @@ class Pandas:
 
     def read(self, path, columns=None):
         if columns and "host" in columns:
-            # pandas makes a categorical column of each part of a path, which pyarrow refuses with nulls.
+            # pandas makes a categorical column of each part of a path, which pyarrow refuses with
+            # nulls.
             dataset = pyarrow.dataset.dataset(path, partitioning="hive")
             frame = dataset.to_table(columns).to_pandas()
         else:
@@ -238,7 +248,8 @@ class Pandas:
         caller = caller[caller.map(lambda frames: function in frames)]
         caller = caller.map(lambda frames: (frames + [None])[frames.index(function) + 1])
         each = samples.assign(function=samples["frames"].map(set)).explode("function")
-        stack = samples["comm"].astype(str) + ";" + samples["frames"].map(lambda frames: ";".join(frames[::-1]))
+        frames = samples["frames"].map(lambda frames: ";".join(frames[::-1]))
+        stack = samples["comm"].astype(str) + ";" + frames
         answers = {
             "self": ns.groupby(samples["frames"].map(lambda frames: frames[0])).sum(),
             "inclusive": each.groupby("function")["period"].sum(),
@@ -275,11 +286,12 @@ class Spark:
             "self": "SELECT element_at(frames, 1), sum(period) FROM s GROUP BY 1",
             "inclusive": """SELECT fn, sum(period)
                 FROM (SELECT period, explode(array_distinct(frames)) AS fn FROM s) GROUP BY fn""",
-            "callers": f"""SELECT get(frames, int(array_position(frames, '{function}'))), count(*) FROM s
-                WHERE array_contains(frames, '{function}') GROUP BY 1""",
+            "callers": f"""SELECT get(frames, int(array_position(frames, '{function}'))), count(*)
+                FROM s WHERE array_contains(frames, '{function}') GROUP BY 1""",
             "folded": "SELECT concat_ws(';', comm, reverse(frames)), sum(period) FROM s GROUP BY 1",
         }
-        return {name: [tuple(row) for row in self.spark.sql(query).collect()] for name, query in answers.items()}
+        rows = {name: self.spark.sql(query).collect() for name, query in answers.items()}
+        return {name: [tuple(row) for row in found] for name, found in rows.items()}
 
 
 CLASSES = dict(zip(NAMES, [DuckDb, Polars, DataFusion, Pandas, Spark]))
@@ -310,7 +322,8 @@ def dumped(file):
     info = json.loads(pathlib.Path(f"dumps/{file}.info").read_text())
     weights = {event["name"]: event["attr"].get("sample_period", 1) for event in info["events"]}
     # perf takes frames from the branch stack, or from a later record.
-    is_plain = not any("CALL_STACK" in event["attr"].get("branch_sample_type", []) for event in info["events"])
+    types = [event["attr"].get("branch_sample_type", []) for event in info["events"]]
+    is_plain = not any("CALL_STACK" in each for each in types)
     rows = []
     with open(f"dumps/{file}.jsonl") as lines:
         for line in lines:
@@ -345,7 +358,8 @@ by_recording = collections.defaultdict(list)
 for recording, *row in fleet:
     by_recording[recording].append(tuple(row[:len(DUMPED)]))
 recordings = pyarrow.parquet.read_table("fleet/recordings").to_pylist()
-same("recordings with samples", sorted(by_recording), sorted(row["recording"] for row in recordings))
+found = sorted(row["recording"] for row in recordings)
+same("recordings with samples", sorted(by_recording), found)
 total = 0
 for row in recordings:
     found = by_recording[row["recording"]]

@@ -3,9 +3,9 @@
     python3 fleets.py FLEETS.md BEFORE AFTER FUNCTION
     python3 fleets.py
 
-The working directory contains fleet/ and recordings/. BEFORE, AFTER and FUNCTION are the arguments of
-the programs. Prints a line `not installed: NAME` for each engine that is missing. Without arguments,
-nothing is run. Exit status 77: there is no engine.
+The working directory contains fleet/ and recordings/. BEFORE, AFTER and FUNCTION are the arguments
+of the programs. Prints a line `not installed: NAME` for each engine that is missing. Without
+arguments, nothing is run. Exit status 77: there is no engine.
 """
 
 import importlib.util
@@ -21,7 +21,8 @@ if len(sys.argv) == 1:
     engines = ["duckdb", "polars", "datafusion", "dask", "ray", "pyspark"]
     sys.exit(0 if any(map(importlib.util.find_spec, engines)) else 77)
 document, *arguments = sys.argv[1:]
-programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", pathlib.Path(document).read_text(), re.S)
+text = pathlib.Path(document).read_text()
+programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", text, re.S)
 if len(programs) < 7:
     sys.exit(f"{document}: {len(programs)} programs")
 # Spark starts another Python for its workers.
