@@ -33,6 +33,7 @@ pub(crate) use input_source::each_record;
 pub(crate) use new_file::{NewFile, sync_file_system};
 pub(crate) use output::in_temporary;
 pub(crate) use reader::Size;
+pub(crate) use skim::Extent;
 pub(crate) use spool::{failed as temporary_file_failed, temporary_file};
 
 use std::fs::{self, File};

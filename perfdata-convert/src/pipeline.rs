@@ -10,6 +10,7 @@ mod shared_bytes;
 mod stage;
 pub mod to_directory;
 pub(crate) mod to_parts;
+mod watched;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,6 +38,8 @@ pub use converted::{Converted, Ending};
 pub use link::{CompressedRecords, Link};
 pub(crate) use stage::each_part;
 pub use stage::{ReadsAhead, Requirements, Stage};
+use watched::Watched;
+pub use watched::{SharedWatch, WatchOutput};
 
 /// The container and byte order of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,8 +191,9 @@ impl Conversion {
     }
 
     /// Lets the stages check the complete output, before it appears.
-    fn check_output(&self, output: &File) -> Result<()> {
-        let Some(stage) = self.stages.iter().find(|stage| checks(&***stage)) else {
+    fn check_output(&mut self, output: &File) -> Result<()> {
+        let mut stages = self.stages.iter_mut();
+        let Some(stage) = stages.find(|stage| checks(&***stage)) else {
             return Ok(());
         };
         let file = Arc::new(output.try_clone().map_err(Error::io("output"))?);
@@ -206,6 +210,11 @@ impl Conversion {
         let mut later = self.stages.iter().skip(1);
         if later.any(|stage| stage.requirements().comes_first) {
             let what = "a slice selects records of the input: it must be the first stage";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        if self.stages.iter().filter(|stage| checks(&***stage)).count() > 1 {
+            let what = "the output of a conversion can only be sanitized and checked by one stage: the first one \
+                        does not know what the second one writes";
             return Err(Error::Usage(what.to_owned()));
         }
         // A stream is converted to a pipe by default.
@@ -282,12 +291,12 @@ impl Conversion {
         {
             shared_bytes::check_lost(found, &recording, source)?;
         }
-        let mut writer = FileWriter::begin(
-            BackgroundWriter::new(file, writers),
-            plan,
-            &recording,
-            source,
-        )?;
+        let mut watching = steps.iter_mut();
+        let watch = watching.find_map(|step| step.stage.watch_output(&recording));
+        let out = Watched::new(BackgroundWriter::new(file, writers), watch.clone());
+        let out = out.map_err(Error::io("output"))?;
+        let mut writer = FileWriter::begin(out, plan, &recording, source)?;
+        watched::tell(watch.as_ref(), |watch| watch.records_from(writer.offset()));
         let mut summary = pump(
             &mut reader,
             &mut steps,
@@ -295,6 +304,7 @@ impl Conversion {
             &mut writer as &mut dyn RecordSink,
             ContainerKind::File,
         )?;
+        watched::tell(watch.as_ref(), |watch| watch.records_until(writer.offset()));
         writer
             .finish(&recording)?
             .flush()

@@ -272,6 +272,7 @@ macro_rules! rewrite_numbers {
     ($($t:ty),*) => { $(
         impl Rewrite for $t {
             const NEEDS_CONTENT: bool = true;
+            #[inline]
             fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
                 // A rewriter returns numbers of the same size.
                 *self = rewriter.number(name, u64::from(*self), size_of::<$t>(), content) as $t;

@@ -413,19 +413,34 @@ impl Events {
             && form().is_some_and(|form| form.offsets.keep_into(record, parts, words, out))
     }
 
-    /// Passes the fields of a SAMPLE of this event to `rewriter` and writes the new ones in place,
-    /// without decoding it. Returns false if this is not possible. See [`SampleOffsets::rewrite`].
+    /// Passes the fields of a SAMPLE of this event to `rewriter`, the words of its callchain to
+    /// `chain`, and writes the new ones in place, without decoding it. Returns false if this is not
+    /// possible. See [`SampleOffsets::rewrite`].
     #[inline]
     pub fn rewrite_sample<R: Rewriter>(
         &self,
         event: usize,
         sample: &mut [u8],
         endian: Endian,
-        words: &mut Vec<u64>,
         rewriter: &mut R,
+        chain: impl FnOnce(&mut R, &mut [[u8; 8]]),
     ) -> bool {
         let form = self.0.form(event);
-        form.is_some_and(|form| form.offsets.rewrite(sample, endian, words, rewriter))
+        form.is_some_and(|form| form.offsets.rewrite(sample, endian, rewriter, chain))
+    }
+
+    /// Passes the fields of a SAMPLE to `rewriter` and the words of its callchain to `chain`, as
+    /// [`rewrite_sample`](Self::rewrite_sample) does, and ignores the new ones.
+    #[inline]
+    pub fn inspect_sample<R: Rewriter>(
+        &self,
+        sample: &RawRecord<'_>,
+        rewriter: &mut R,
+        chain: impl FnOnce(&mut R, &[[u8; 8]]),
+    ) -> bool {
+        let form = self.of_record(sample).and_then(|event| self.0.form(event));
+        let (bytes, endian) = (sample.bytes, sample.endian);
+        form.is_some_and(|form| form.offsets.inspect(bytes, endian, rewriter, chain))
     }
 
     /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the

@@ -117,6 +117,12 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         self.record(&RawRecord::first(&bytes, self.endian, 0)?)
     }
 
+    /// Returns the offset of the next byte of the file: after [`begin`](FileWriter::begin), that of the
+    /// first record. Bytes before it may still be in memory.
+    pub fn offset(&self) -> u64 {
+        self.here
+    }
+
     /// Completes the file: writes the parts after the records, and the header. `recording` must
     /// have the events that were passed to [`begin`](Self::begin), unless the plan puts them last.
     /// Its features may have changed since.

@@ -15,7 +15,7 @@ use super::filtered::{Filtered, RecordFilter};
 use super::gaps::{Gaps, Sparse};
 use super::input::{BoxedSource, Input, Kind};
 use super::reader::{Meter, Watch};
-use super::skim::Skim;
+use super::skim::{Extent, Skim};
 use crate::error::{Error, Result};
 
 /// How reading all records of an input ended.
@@ -183,12 +183,23 @@ impl InputSource {
         &self,
         recording: &Recording,
         wanted: impl Fn(RecordType) -> bool,
+        see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<bool> {
+        self.each_extent_of(recording, |kind| Extent::whole_if(wanted(kind)), see)
+    }
+
+    /// Calls `see` like [`each_record_of`](Self::each_record_of), with records of which as much is in
+    /// memory as `wanted` says.
+    pub(crate) fn each_extent_of(
+        &self,
+        recording: &Recording,
+        wanted: impl Fn(RecordType) -> Extent,
         mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
     ) -> Result<bool> {
         let Some(mut reader) = self.reopen()? else {
             return Ok(false);
         };
-        self.read_records_of(&mut *reader, wanted, |raw, now| {
+        self.read_extents_of(&mut *reader, wanted, |raw, now| {
             see(raw, with_events(now, recording))
         })?;
         Ok(true)
@@ -204,17 +215,30 @@ impl InputSource {
         &self,
         reader: &mut dyn RecordSource,
         wanted: impl Fn(RecordType) -> bool,
+        see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<Ending> {
+        self.read_extents_of(reader, |kind| Extent::whole_if(wanted(kind)), see)
+    }
+
+    fn read_extents_of(
+        &self,
+        reader: &mut dyn RecordSource,
+        wanted: impl Fn(RecordType) -> Extent,
         mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
     ) -> Result<Ending> {
         let mut see = |raw: &RawRecord<'_>, now: &Recording| match wanted(raw.kind) {
-            true => see(raw, now),
-            false => Ok(()),
+            Extent::Nothing => Ok(()),
+            _ => see(raw, now),
         };
         let Some(mut skim) = self.skim(reader.container_layout(), reader.recording()) else {
             return each_record(reader, see);
         };
         let mut opening = Opening::new(reader.limits());
-        while let Some(raw) = skim.next(|kind| kind.is_compressed() || wanted(kind))? {
+        let extent = |kind: RecordType| match kind.is_compressed() {
+            true => Extent::Whole,
+            false => wanted(kind),
+        };
+        while let Some(raw) = skim.next(extent)? {
             opening.pass(&raw, reader.recording(), &mut see)?;
         }
         Ok(opening.ending(skim.left()))

@@ -19,6 +19,31 @@ const FEW: usize = 512;
 /// much as copying a page.
 const FAR: u64 = 4096;
 
+/// What a reader needs of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Nothing: it is skipped.
+    Nothing,
+    /// Its first [`HEAD`] bytes, or all of them.
+    Head,
+    /// All bytes.
+    Whole,
+}
+
+impl Extent {
+    /// Returns the extent of a record that is needed as a whole or not at all.
+    pub(super) fn whole_if(is_wanted: bool) -> Self {
+        match is_wanted {
+            true => Extent::Whole,
+            false => Extent::Nothing,
+        }
+    }
+}
+
+/// Number of bytes at the start of a record that an [`Extent::Head`] has: those of all parts of a
+/// sample at fixed places.
+const HEAD: usize = 128;
+
 /// A pass over the records of a file.
 pub(super) struct Skim<'a> {
     source: &'a dyn Source,
@@ -59,26 +84,28 @@ impl<'a> Skim<'a> {
         }
     }
 
-    /// Returns the next record of a type for which `wanted` is true; `None` at the end of the
-    /// records, or at bytes that are not a complete record.
+    /// Returns the next record of a type of which `wanted` needs something; `None` at the end of the
+    /// records, or at bytes that are not a complete record. The bytes of a record may end where it is
+    /// no longer needed.
     ///
     /// # Errors
     /// The file cannot be read.
+    #[inline]
     pub(super) fn next(
         &mut self,
-        wanted: impl Fn(RecordType) -> bool,
+        wanted: impl Fn(RecordType) -> Extent,
     ) -> Result<Option<RawRecord<'_>>> {
         while self.fill(RecordHeader::SIZE)? {
             let Some(header) = RecordHeader::parse(self.bytes(), self.endian) else {
                 break;
             };
             let size = usize::from(header.size);
-            if size < RecordHeader::SIZE {
+            if size < RecordHeader::SIZE || (size as u64) > self.left() {
                 break;
             }
-            let is_wanted = wanted(header.kind);
+            let extent = wanted(header.kind);
             let mut payload = 0;
-            if is_wanted || header.kind.has_payload() {
+            if header.kind.has_payload() {
                 if !self.fill(size)? {
                     break;
                 }
@@ -88,11 +115,25 @@ impl<'a> Skim<'a> {
                 };
                 payload = len;
             }
+            let needed = match extent {
+                Extent::Nothing => 0,
+                Extent::Head => size.min(HEAD),
+                Extent::Whole => size,
+            };
+            if !self.fill(needed)? {
+                break;
+            }
             let (offset, from) = (self.offset, self.position());
             self.skip((size as u64).saturating_add(payload));
-            if is_wanted {
+            if needed > 0 {
                 let bytes = self.buffer.get(from..self.len).unwrap_or_default();
-                return Ok(Some(RawRecord::first(bytes, self.endian, offset)?));
+                return Ok(Some(RawRecord {
+                    offset,
+                    kind: header.kind,
+                    misc: header.misc,
+                    bytes: bytes.get(..size).unwrap_or(bytes),
+                    endian: self.endian,
+                }));
             }
         }
         self.report(self.end);
@@ -230,6 +271,14 @@ mod tests {
         kind == RecordType::MMAP
     }
 
+    /// Of mappings everything, of samples the start.
+    fn extent(kind: RecordType) -> Extent {
+        match kind {
+            RecordType::SAMPLE => Extent::Head,
+            kind => Extent::whole_if(is_wanted(kind)),
+        }
+    }
+
     /// Returns offsets and contents of the wanted records.
     fn skimmed(bytes: &[u8], endian: Endian) -> Vec<(u64, Vec<u8>)> {
         let progress = Progress(AtomicU64::new(0));
@@ -239,11 +288,25 @@ mod tests {
         };
         let mut skim = Skim::new(&bytes, place, endian, Some(&progress));
         let mut found = Vec::new();
-        while let Some(raw) = skim.next(is_wanted).unwrap() {
+        while let Some(raw) = skim.next(|kind| Extent::whole_if(is_wanted(kind))).unwrap() {
             assert_eq!(raw.kind, RecordType::MMAP);
             found.push((raw.offset, raw.bytes.to_vec()));
         }
         assert_eq!(progress.0.into_inner(), place.size);
+        let mut skim = Skim::new(&bytes, place, endian, None);
+        let mut whole = found.iter();
+        while let Some(raw) = skim.next(extent).unwrap() {
+            if is_wanted(raw.kind) {
+                let expected = whole.next().expect("as many");
+                assert!(*expected == (raw.offset, raw.bytes.to_vec()));
+                continue;
+            }
+            let all = &bytes[raw.offset as usize..];
+            let size = usize::from(RecordHeader::parse(all, endian).unwrap().size);
+            assert_eq!(raw.kind, RecordType::SAMPLE);
+            assert!(all[..size].starts_with(raw.bytes) && raw.bytes.len() >= size.min(HEAD));
+        }
+        assert_eq!(whole.next(), None);
         found
     }
 

@@ -8,6 +8,7 @@ use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
+use super::watched::SharedWatch;
 use crate::error::Result;
 use crate::io::{Gaps, Input, InputSource, RecordFilter};
 
@@ -227,13 +228,19 @@ pub trait Stage: Send {
         Ok(())
     }
 
+    /// Returns what sees the bytes of an output file as they are written, if the stage [checks
+    /// it](Self::check_output). `recording` is that of the output, before its first record.
+    fn watch_output(&mut self, _recording: &Recording) -> Option<SharedWatch> {
+        None
+    }
+
     /// Checks the complete output before it appears. Only called if the stage [requests
     /// it](Requirements::checks_output); for a directory after `data` and after all files, which the
     /// same stage has then processed, one after the other.
     ///
     /// # Errors
     /// The output must not appear.
-    fn check_output(&self, _output: Input) -> Result<()> {
+    fn check_output(&mut self, _output: Input) -> Result<()> {
         Ok(())
     }
 

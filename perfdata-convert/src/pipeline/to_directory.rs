@@ -129,7 +129,7 @@ fn convert_into(
             .collect::<Vec<_>>();
         summary.notes.extend(new);
     }
-    if let Some(stage) = &checker.stage {
+    if let Some(stage) = &mut checker.stage {
         stage.check_output(Input::open(folder)?.limited_by(input.limits()))?;
         let note = |name| format!("removed {name}: it is the image of the kernel");
         summary.notes.extend(directory.extras().iter().map(note));

@@ -75,6 +75,27 @@ macro_rules! parts {
                 )*
             }
 
+            /// Passes the parts of one word to `rewriter` as [`rewrite_words`](Self::rewrite_words) does,
+            /// and ignores the new ones.
+            #[allow(dead_code, reason = "a trailer is always decoded")]
+            #[inline]
+            pub(super) fn inspect_words<R: $crate::content::Rewriter>(
+                record: &[u8],
+                places: &[u8],
+                endian: binrw::Endian,
+                rewriter: &mut R,
+            ) {
+                let mut places = places.iter().map(|&at| usize::from(at));
+                $(
+                    let at = places.next().filter(|&at| at > 0);
+                    if let Some(bytes) = at.and_then(|at| record.get(at..)?.first_chunk()) {
+                        let part = <$wtype as $crate::record::parts::InWord>::of_word($crate::record::parts::number(*bytes, endian), endian);
+                        let content = const { $crate::wire::or_fields($crate::wire::wire!(@content ($($wcontent)?) ($($wstyle)?) [])) };
+                        $crate::record::parts::InWord::rewritten(part, stringify!($word), content, rewriter);
+                    }
+                )*
+            }
+
             /// Removes the parts that are not in `parts`.
             pub fn keep_parts(&mut self, parts: $crate::attr::SampleType) {
                 $($crate::record::parts::keep(parts, $crate::attr::SampleType::$wbit, &mut self.$word);)*

@@ -469,6 +469,7 @@ impl Sample {
 mod tests {
     use super::*;
     use crate::content::{Content, Rewrite, Rewriter};
+    use crate::record::parts::{bytes_of, number};
     use crate::wire::Wire;
 
     /// A flag of perf itself (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
@@ -492,6 +493,23 @@ mod tests {
         fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
             let other = (value ^ (name.len() as u64) << 9).wrapping_mul(3) ^ content as u64;
             other & u64::MAX >> (64 - 8 * size)
+        }
+
+        fn text(&mut self, _: &'static str, _: &[u8], _: usize, _: Content) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn bytes(&mut self, _: &'static str, _: &mut [u8], _: Content) {}
+    }
+
+    /// Collects all numbers.
+    #[derive(Default)]
+    struct Seen(Vec<u64>);
+
+    impl Rewriter for Seen {
+        fn number(&mut self, _: &'static str, value: u64, _: usize, _: Content) -> u64 {
+            self.0.push(value);
+            !value
         }
 
         fn text(&mut self, _: &'static str, _: &[u8], _: usize, _: Content) -> Option<Vec<u8>> {
@@ -537,8 +555,20 @@ mod tests {
                     bytes.extend_from_slice(&body);
                     bytes.resize(bytes.len() + extra, 7);
                     let before = bytes.clone();
-                    let mut words = Vec::new();
-                    let is_done = offsets.rewrite(&mut bytes, endian, &mut words, &mut Other);
+                    let mut seen = Seen::default();
+                    let is_inspected = offsets.inspect(&bytes, endian, &mut seen, |seen, words| {
+                        seen.0
+                            .extend(words.iter().map(|word| number(*word, endian)));
+                    });
+                    let is_done =
+                        offsets.rewrite(&mut bytes, endian, &mut Other, |other, words| {
+                            for word in words {
+                                let mut new = [number(*word, endian)];
+                                other.words("callchain", &mut new, Content::Callchain);
+                                *word = bytes_of(new[0], endian);
+                            }
+                        });
+                    assert_eq!(is_inspected, is_done, "{sample_type:?}");
                     let is_possible = extra == 0 && !sample_type.has(SampleType::RAW);
                     assert_eq!(is_done, is_possible, "{sample_type:?}");
                     if !is_done {
@@ -549,6 +579,10 @@ mod tests {
                     let (made, _) =
                         Sample::decode(&bytes[RecordHeader::SIZE..], endian, layout).unwrap();
                     assert_eq!(made, expected, "{sample_type:?}");
+                    let mut decoded = Seen::default();
+                    let mut sample = Sample::decode(&body, endian, layout).unwrap().0;
+                    sample.rewrite("", Content::Fields, &mut decoded);
+                    assert_eq!(seen.0, decoded.0, "{sample_type:?}");
                     changed += 1;
                 }
             }

@@ -15,11 +15,10 @@ use std::ops::Range;
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
-use crate::content::{Content, Rewriter};
+use crate::content::Rewriter;
 use crate::decode_context::{BranchForm, DecodeContext};
-use crate::record::parts::{bytes_of, number};
 use crate::record::{
-    BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, RegsAbi, Sample, Tid,
+    BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, RecordType, RegsAbi, Sample, Tid,
 };
 use crate::recording::Events;
 
@@ -174,39 +173,62 @@ impl SampleOffsets {
         true
     }
 
-    /// Passes the fields of `sample` to `rewriter`, and writes the new ones in place: the same as
-    /// decoding it, passing it to `rewriter` and encoding it. Returns false and changes nothing if
-    /// this requires decoding: if there are parts other than words and a callchain, or the counts do
-    /// not match the size. `words` is memory for the callchain.
+    /// Passes the fields of `sample`, a whole record, to `rewriter`, and the words of its callchain to
+    /// `chain`, and writes the new ones in place: the same as decoding it, passing it to `rewriter`
+    /// and encoding it. Returns false and changes nothing if this requires decoding: if there are
+    /// parts other than words and a callchain, or the counts do not match the size.
     #[inline]
     pub fn rewrite<R: Rewriter>(
         &self,
         sample: &mut [u8],
         endian: Endian,
-        words: &mut Vec<u64>,
         rewriter: &mut R,
+        chain: impl FnOnce(&mut R, &mut [[u8; WORD]]),
     ) -> bool {
-        if self.read.is_some() || self.has_raw {
+        if !self.consists_of_numbers(sample, endian) {
             return false;
         }
-        let Ok(raw) = RawRecord::first(sample, endian, 0) else {
-            return false;
-        };
-        if raw.bytes.len() != sample.len() || self.words_end(&raw).is_none() {
-            return false;
-        }
-        let (head, chain) = sample.split_at_mut_checked(self.behind).unwrap_or_default();
+        let (head, rest) = sample.split_at_mut_checked(self.behind).unwrap_or_default();
         Sample::rewrite_words(head, &self.words, endian, rewriter);
-        let chain = chain.get_mut(WORD..).unwrap_or_default().as_chunks_mut().0;
         if self.has_callchain {
-            words.clear();
-            words.extend(chain.iter().map(|word| number(*word, endian)));
-            rewriter.words("callchain", words, Content::Callchain);
-            for (word, value) in chain.iter_mut().zip(words) {
-                *word = bytes_of(*value, endian);
-            }
+            let words = rest.get_mut(WORD..).unwrap_or_default().as_chunks_mut().0;
+            chain(rewriter, words);
         }
         true
+    }
+
+    /// Passes the fields of `sample` to `rewriter` as [`rewrite`](Self::rewrite) does, and ignores the
+    /// new ones.
+    #[inline]
+    pub fn inspect<R: Rewriter>(
+        &self,
+        sample: &[u8],
+        endian: Endian,
+        rewriter: &mut R,
+        chain: impl FnOnce(&mut R, &[[u8; WORD]]),
+    ) -> bool {
+        if !self.consists_of_numbers(sample, endian) {
+            return false;
+        }
+        let (head, rest) = sample.split_at_checked(self.behind).unwrap_or_default();
+        Sample::inspect_words(head, &self.words, endian, rewriter);
+        if self.has_callchain {
+            chain(rewriter, rest.get(WORD..).unwrap_or_default().as_chunks().0);
+        }
+        true
+    }
+
+    /// Returns whether `sample`, a whole record, consists of parts of one word each and a callchain.
+    #[inline]
+    fn consists_of_numbers(&self, sample: &[u8], endian: Endian) -> bool {
+        let raw = RawRecord {
+            offset: 0,
+            kind: RecordType::SAMPLE,
+            misc: 0,
+            bytes: sample,
+            endian,
+        };
+        self.read.is_none() && !self.has_raw && self.words_end(&raw).is_some()
     }
 
     /// Returns the end of the words of `sample` as an offset from its start, if only RAW data

@@ -90,6 +90,7 @@ macro_rules! wire {
 
         impl $crate::content::Rewrite for $name {
             const NEEDS_CONTENT: bool = false;
+            #[inline]
             fn rewrite(&mut self, name: &'static str, _: $crate::content::Content, rewriter: &mut dyn $crate::content::Rewriter) {
                 rewriter.begin(name);
                 $($crate::content::Rewrite::rewrite(

@@ -752,6 +752,24 @@ fn the_output_is_checked_before_it_appears() {
     }
 }
 
+/// Two stages would each check an output that only the second one knows.
+#[test]
+fn a_conversion_sanitizes_once() {
+    let twice = || -> Vec<Box<dyn Stage>> {
+        let stage = || Sanitize::new(Policy::new(Audience::Public), key());
+        vec![Box::new(stage()), Box::new(stage())]
+    };
+    for to in [ContainerKind::File, ContainerKind::Pipe] {
+        let input = Input::from_source(fs_bytes("6.1-x86_64-file-g"));
+        let error = into_memory(input, Some(to), twice()).expect_err("it is refused");
+        let error = error.to_string();
+        assert!(
+            error.contains("one stage") && !error.contains("internal"),
+            "{error}"
+        );
+    }
+}
+
 /// The self-check finds each original value that a stage after it brings back into a sample.
 #[test]
 fn the_samples_of_the_output_are_checked_before_it_appears() {

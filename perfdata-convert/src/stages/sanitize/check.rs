@@ -2,34 +2,42 @@
 //!
 //! Two independent checks: every field of the output is one that the stage may have written, and no
 //! replaced name and no original address is in any byte of it. See docs/sharing.md for their limits.
+//!
+//! Samples that consist of numbers are checked [while they are written](super::written), all others
+//! after the end, when all names are known.
 
 use std::collections::HashSet;
+use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
-use perfdata_core::read::Source;
-use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType, deferred_cookie};
+use perfdata_core::read::{RecordSource, Records, Source};
+use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian, Events, Recording};
 
-use super::addresses::{Space, is_distinct, is_distinct_reversed};
-use super::cache::Ranges;
+use super::addresses::{is_distinct, is_distinct_reversed};
+use super::numbers::Numbers;
+use super::places::Places;
 use super::policy::Action;
 use super::search::Needles;
 use super::state::State;
+use super::written::Written;
 use crate::error::{Error, Result};
 use crate::io::{Input, InputSource, each_record};
 
 /// Size in bytes of the blocks that are searched.
 const BLOCK: usize = 1 << 20;
 
-/// Checks the complete output.
+/// Checks the complete output. `written` has checked samples in it while they were written.
 ///
 /// # Errors
 /// It contains what it should not, or cannot be read.
-pub(super) fn check(state: &State, output: Input) -> Result<()> {
-    let addresses: HashSet<u64, RandomState> = match state.policy.action(Content::Address) {
+pub(super) fn check(state: &State, output: Input, written: Option<&mut Written>) -> Result<()> {
+    let addresses: HashSet<u64, RandomState> = match state.action(Content::Address) {
         Action::Keep => HashSet::default(),
         _ => state
             .addresses
@@ -37,88 +45,119 @@ pub(super) fn check(state: &State, output: Input) -> Result<()> {
             .chain(state.seen.iter().copied())
             .collect(),
     };
+    let addresses = Arc::new(addresses);
     let is_directory = output.directory().is_some();
     let (mut reader, source) = output.reader()?;
-    let features = &reader.recording().features;
+    let recording = reader.recording();
     // Records inside compressed ones, and in the files of a directory, are elsewhere.
-    let is_elsewhere = is_directory || features.contains_key(&FeatureId::COMPRESSED);
-    let endian = reader.recording().endian;
-    let words: Vec<[u8; 8]> = addresses
-        .iter()
-        .filter(|address| is_distinct(**address))
-        .flat_map(|&address| {
-            let own = match endian {
-                Endian::Little => address.to_le_bytes(),
-                Endian::Big => address.to_be_bytes(),
-            };
-            let mut reversed = own;
-            reversed.reverse();
-            [Some(own), is_distinct_reversed(address).then_some(reversed)]
-        })
-        .flatten()
-        .collect();
-    let needles = Needles::new(
-        state
-            .names
-            .searched()
-            .chain(words.iter().map(|word| &word[..])),
-    );
-    let keeps_memory = state.policy.keeps_memory();
-    let mut fields = Fields::new(state, &addresses, &needles);
-    let head = reader.recording().clone();
-    let mut searched = Places::default();
-    each_record(&mut *reader, |raw, now| {
-        let now = if now.events.is_empty() { &head } else { now };
-        searched.add(raw);
-        fields.check(raw, &now.events)
-    })?;
-    fields.metadata(reader.recording())?;
-    if keeps_memory {
+    let is_elsewhere = is_directory || recording.features.contains_key(&FeatureId::COMPRESSED);
+    let words = words(&addresses, recording.endian);
+    let names = state.names.searched();
+    let needles = Needles::new(names.chain(words.iter().map(|word| &word[..])));
+    let mut check = Check {
+        fields: Fields {
+            state,
+            numbers: Numbers::new(state, Some(Arc::clone(&addresses))),
+        },
+        needles: &needles,
+    };
+    let data = match reader.container_layout() {
+        ContainerLayout::File(layout) => layout.place(Part::Data),
+        ContainerLayout::Pipe(_) => None,
+    };
+    let data = data.and_then(|data| Some(data.offset..data.end()?));
+    let is_about = |written: &&mut Written| written.is_about(recording, data.as_ref());
+    let written = written.filter(|written| !is_elsewhere && is_about(written));
+    let searched = match (written, data) {
+        (Some(written), Some(data)) => {
+            written.result()?;
+            if let Some(found) = written.numbers().finish(state, &addresses) {
+                return Err(wrong(&found));
+            }
+            let events = &recording.events;
+            for place in written.checked().others(data.clone()) {
+                each_record_in(&source, place, recording.endian, |raw| {
+                    check.record(raw, events)
+                })?;
+            }
+            Places::of(data)
+        }
+        _ => check.all(&mut *reader)?,
+    };
+    check.metadata(reader.recording())?;
+    if let Some(found) = check.fields.numbers.finish(state, &addresses) {
+        return Err(wrong(&found));
+    }
+    if state.policy.keeps_memory() {
         for bytes in reader.recording().features.values() {
             found_in(&needles, bytes, 0)?;
         }
         return Ok(());
     }
-    if is_elsewhere {
-        searched = Places::default();
-    }
-    for place in searched.others() {
+    let searched = match is_elsewhere {
+        true => Places::default(),
+        false => searched,
+    };
+    for place in searched.others(0..u64::MAX) {
         search(&source, place, &needles)?;
     }
     Ok(())
 }
 
-/// The places of records that were searched, each by itself, as ranges of offsets. Between two
-/// records is a header, which has zeros, so that no name goes from one record into the next.
-#[derive(Debug, Default)]
-struct Places {
-    /// Ranges of adjacent records, in file order.
-    ranges: Vec<Range<u64>>,
+/// Returns the bytes of addresses in both byte orders, if they do not occur by chance.
+fn words(addresses: &HashSet<u64, RandomState>, endian: Endian) -> Vec<[u8; 8]> {
+    let both = |&address: &u64| {
+        let own = match endian {
+            Endian::Little => address.to_le_bytes(),
+            Endian::Big => address.to_be_bytes(),
+        };
+        let mut reversed = own;
+        reversed.reverse();
+        [Some(own), is_distinct_reversed(address).then_some(reversed)]
+    };
+    let distinct = addresses.iter().filter(|address| is_distinct(**address));
+    distinct.flat_map(both).flatten().collect()
 }
 
-impl Places {
-    /// Ranges after this number are not noted, so that the search includes them.
-    const MOST: usize = 1 << 16;
+/// Calls `see` with all records at `place`, between which nothing else may be.
+fn each_record_in(
+    source: &InputSource,
+    place: Range<u64>,
+    endian: Endian,
+    mut see: impl FnMut(&RawRecord<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut block = Vec::new();
+    let mut at = place.start;
+    while at < place.end {
+        let left = usize::try_from(place.end - at).unwrap_or(usize::MAX);
+        block.resize(left.min(BLOCK), 0);
+        let got = fill(source, &mut block, at)?;
+        let mut len = 0_u64;
+        for raw in Records::of(block.get(..got).unwrap_or_default(), endian, at) {
+            see(&raw)?;
+            len = len.saturating_add(raw.bytes.len() as u64);
+        }
+        if len == 0 {
+            return Err(wrong(&format!("bytes at offset {at:#x} are no record")));
+        }
+        at = at.saturating_add(len);
+    }
+    Ok(())
+}
 
-    fn add(&mut self, raw: &RawRecord<'_>) {
-        let end = raw.offset.saturating_add(raw.bytes.len() as u64);
-        let is_full = self.ranges.len() >= Self::MOST;
-        match self.ranges.last_mut() {
-            Some(last) if last.end == raw.offset => last.end = end,
-            Some(last) if raw.offset < last.end => {}
-            _ if is_full => {}
-            _ => self.ranges.push(raw.offset..end),
+/// Reads as many bytes at `offset` as there are and fit into `block`. Returns their number.
+fn fill(source: &InputSource, block: &mut [u8], offset: u64) -> Result<usize> {
+    let mut got = 0;
+    while let Some(rest) = block.get_mut(got..).filter(|rest| !rest.is_empty()) {
+        let offset = offset.saturating_add(got as u64);
+        match Source::read_at(source, rest, offset) {
+            Ok(0) => break,
+            Ok(more) => got = got.saturating_add(more),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("output")(error)),
         }
     }
-
-    /// Returns all other places.
-    fn others(&self) -> impl Iterator<Item = Range<u64>> {
-        let starts = self.ranges.iter().map(|range| range.end);
-        let ends = self.ranges.iter().map(|range| range.start);
-        let all = [0].into_iter().chain(starts).zip(ends.chain([u64::MAX]));
-        all.map(|(start, end)| start..end)
-            .filter(|range| !range.is_empty())
-    }
+    Ok(got)
 }
 
 /// Searches a part of the file.
@@ -129,14 +168,7 @@ fn search(output: &InputSource, place: Range<u64>, needles: &Needles<'_>) -> Res
     while at < place.end {
         let rest = usize::try_from(place.end - at).unwrap_or(usize::MAX);
         let size = block.len().min(rest);
-        let mut got = 0;
-        while let Some(rest) = block.get_mut(got..size).filter(|rest| !rest.is_empty()) {
-            let offset = at.saturating_add(got as u64);
-            match Source::read_at(output, rest, offset).map_err(Error::io("output"))? {
-                0 => break,
-                more => got = got.saturating_add(more),
-            }
-        }
+        let got = fill(output, block.get_mut(..size).unwrap_or_default(), at)?;
         found_in(needles, block.get(..got).unwrap_or(&block), at)?;
         if got < block.len() {
             return Ok(());
@@ -157,51 +189,36 @@ fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64) -> Result<()> {
     }
 }
 
-fn wrong(what: &str) -> Error {
+pub(super) fn wrong(what: &str) -> Error {
     Error::Refused(format!(
         "internal error: the sanitized recording is not clean, and nothing was written: {what}; if the recording is \
          not damaged (perfconv verify), please report this"
     ))
 }
 
-/// Visits all fields of the output.
-struct Fields<'a> {
-    state: &'a State,
-    addresses: &'a HashSet<u64, RandomState>,
-    /// The new process IDs, unless there are too many.
-    pids: Option<HashSet<u32, RandomState>>,
+/// What a record of the output is checked with.
+struct Check<'a> {
+    fields: Fields<'a>,
     needles: &'a Needles<'a>,
-    /// The last ranges of new addresses.
-    new: Ranges,
-    /// Memory for a sample and its callchain.
-    bytes: Vec<u8>,
-    words: Vec<u64>,
-    /// The first field that is not clean.
-    found: Option<(&'static str, Content)>,
 }
 
-impl<'a> Fields<'a> {
-    fn new(
-        state: &'a State,
-        addresses: &'a HashSet<u64, RandomState>,
-        needles: &'a Needles<'a>,
-    ) -> Self {
-        Fields {
-            state,
-            addresses,
-            pids: state.new_pids(),
-            needles,
-            new: Ranges::default(),
-            bytes: Vec::new(),
-            words: Vec::new(),
-            found: None,
-        }
+impl Check<'_> {
+    /// Checks all records. Returns their places, as far as they are in the file itself.
+    fn all(&mut self, reader: &mut dyn RecordSource) -> Result<Places> {
+        let head = reader.recording().clone();
+        let mut places = Places::default();
+        each_record(reader, |raw, now| {
+            let now = if now.events.is_empty() { &head } else { now };
+            places.add(raw);
+            self.record(raw, &now.events)
+        })?;
+        Ok(places)
     }
 
     /// Checks the fields of a record, and searches its bytes.
-    fn check(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
-        let is_numbers = self.record(raw, events)?;
-        let is_memory = raw.kind == RecordType::SAMPLE && self.state.policy.keeps_memory();
+    fn record(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
+        let is_numbers = self.fields_of(raw, events)?;
+        let is_memory = raw.kind == RecordType::SAMPLE && self.fields.state.policy.keeps_memory();
         // Every word of the sample is a number of a field that was checked. Where two numbers touch,
         // the bytes of a name or an address only occur by chance.
         if is_numbers || is_memory {
@@ -210,48 +227,39 @@ impl<'a> Fields<'a> {
         found_in(self.needles, raw.bytes, raw.offset)
     }
 
-    /// Checks a record. Returns whether it is a sample of which every word is a number.
-    fn record(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<bool> {
+    /// Checks the fields of a record. Returns whether it is a sample of which every word is a number.
+    fn fields_of(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<bool> {
         let content = raw
             .kind
             .info()
             .map_or(Content::Unknown, |info| info.content);
-        let place = || format!("the {} record at offset {:#x}", raw.kind, raw.offset);
-        if self.state.action(content) == Action::Remove {
+        let place = || place_of(raw);
+        if self.fields.state.action(content) == Action::Remove {
             return Err(wrong(&place()));
         }
-        if raw.kind == RecordType::SAMPLE
-            && let Some(event) = events.of_record(raw)
-        {
-            let mut bytes = std::mem::take(&mut self.bytes);
-            let mut words = std::mem::take(&mut self.words);
-            bytes.clear();
-            bytes.extend_from_slice(raw.bytes);
-            let is_numbers = events.rewrite_sample(event, &mut bytes, raw.endian, &mut words, self);
-            (self.bytes, self.words) = (bytes, words);
-            if is_numbers {
-                self.result(place)?;
-                return Ok(true);
-            }
+        if is_checked_by_numbers(raw, events, &mut self.fields.numbers) {
+            self.result(place)?;
+            return Ok(true);
         }
         let mut record = Record::decode(raw, &events.layout_of(raw))?;
         if raw.kind == RecordType::HEADER_FEATURE {
             return Ok(false);
         }
-        record.rewrite("", Content::Fields, self);
+        record.rewrite("", Content::Fields, &mut self.fields);
         self.result(place)?;
         Ok(false)
     }
 
     fn metadata(&mut self, recording: &Recording) -> Result<()> {
         for (at, event) in recording.events.iter().enumerate() {
-            event.attr.clone().rewrite("attr", Content::Fields, self);
+            let mut attr = event.attr.clone();
+            attr.rewrite("attr", Content::Fields, &mut self.fields);
             self.result(|| format!("attribute {at}"))?;
         }
         let layout = DecodeContext::default().with_nr_cpus_available(recording.nr_cpus_available());
         for (&id, bytes) in &recording.features {
             let content = id.info().map_or(Content::Unknown, |info| info.content);
-            if self.state.action(content) == Action::Remove {
+            if self.fields.state.action(content) == Action::Remove {
                 return Err(wrong(&format!("feature {id}")));
             }
             let mut section = Section::decode(id, bytes, recording.endian, &layout)?;
@@ -260,59 +268,55 @@ impl<'a> Fields<'a> {
                 return Err(wrong(&format!("the end of feature {id}")));
             }
             section.tail.clear();
-            section.value.rewrite("", content, self);
+            section.value.rewrite("", content, &mut self.fields);
             self.result(|| format!("feature {id}"))?;
         }
         Ok(())
     }
 
     fn result(&mut self, place: impl FnOnce() -> String) -> Result<()> {
-        match self.found.take() {
-            None => Ok(()),
-            Some((field, content)) => Err(wrong(&format!(
-                "the field {field:?} ({content:?}) of {}",
-                place()
-            ))),
-        }
+        result(&mut self.fields.numbers, place)
     }
+}
 
-    /// Returns whether the stage writes this address.
-    #[inline]
-    fn is_new(&mut self, address: u64) -> bool {
-        if self.new.get(Space::Any, address).is_some() {
-            return true;
-        }
-        if let Some((first, last)) = self.state.addresses.new_range(address) {
-            self.new.put(Space::Any, address, (first, last, 0));
-            return true;
-        }
-        self.state.addresses.is_new(address)
-    }
+/// Checks a sample if it consists of numbers. Returns false if it does not.
+#[inline]
+pub(super) fn is_checked_by_numbers(
+    raw: &RawRecord<'_>,
+    events: &Events,
+    numbers: &mut Numbers,
+) -> bool {
+    raw.kind == RecordType::SAMPLE
+        && events.inspect_sample(raw, numbers, |numbers, words| {
+            numbers.chain(words, raw.endian)
+        })
+}
 
-    fn unless(&mut self, is_clean: bool, name: &'static str, content: Content) {
-        if !is_clean {
-            self.found.get_or_insert((name, content));
-        }
+/// Returns the error about the last fields that are not clean.
+#[inline]
+pub(super) fn result(numbers: &mut Numbers, place: impl FnOnce() -> String) -> Result<()> {
+    match numbers.take_found() {
+        None => Ok(()),
+        Some((field, content)) => Err(wrong(&format!(
+            "the field {field:?} ({content:?}) of {}",
+            place()
+        ))),
     }
+}
+
+pub(super) fn place_of(raw: &RawRecord<'_>) -> String {
+    format!("the {} record at offset {:#x}", raw.kind, raw.offset)
+}
+
+/// Visits all fields of the output.
+struct Fields<'a> {
+    state: &'a State,
+    numbers: Numbers,
 }
 
 impl Rewriter for Fields<'_> {
     fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
-        let none = u64::MAX >> (64 - 8 * size.clamp(1, 8));
-        let is_clean = match (self.state.action(content), content) {
-            (Action::Remove, _) => value == 0,
-            (Action::Replace, Content::Address) => self.is_new(value),
-            (Action::Replace, Content::Pid) => {
-                let is_new = |pids: &HashSet<u32, RandomState>| {
-                    u32::try_from(value).is_ok_and(|pid| pids.contains(&pid))
-                };
-                value == 0 || value == none || self.pids.as_ref().is_none_or(is_new)
-            }
-            (_, Content::Time | Content::Ticks) => true,
-            _ => !is_distinct(value) || !self.addresses.contains(&value),
-        };
-        self.unless(is_clean, name, content);
-        value
+        self.numbers.number(name, value, size, content)
     }
 
     fn text(
@@ -325,37 +329,15 @@ impl Rewriter for Fields<'_> {
         // Later stages give events the names that perf would give to them.
         let is_clean =
             text.is_empty() || content == Content::EventName || self.state.names.is_issued(text);
-        self.unless(is_clean, name, content);
+        self.numbers.unless(is_clean, name, content);
         None
     }
 
     fn bytes(&mut self, name: &'static str, bytes: &mut [u8], content: Content) {
-        let is_removed = self.state.action(content) == Action::Remove;
-        self.unless(
-            !is_removed || bytes.iter().all(|&byte| byte == 0),
-            name,
-            content,
-        );
+        self.numbers.bytes(name, bytes, content);
     }
 
     fn words(&mut self, name: &'static str, words: &mut [u64], content: Content) {
-        if content != Content::Callchain {
-            for word in words {
-                self.number(name, *word, size_of::<u64>(), content);
-            }
-            return;
-        }
-        if self.state.action(content) == Action::Keep {
-            return;
-        }
-        let is_deferred = deferred_cookie(words.iter().copied()).is_some();
-        let (words, cookie) = words.split_at_mut(words.len() - usize::from(is_deferred));
-        for &mut word in cookie {
-            self.number(name, word, size_of::<u64>(), Content::Cookie);
-        }
-        for &mut word in words {
-            let is_clean = CallchainContext::of(word).is_some() || self.is_new(word);
-            self.unless(is_clean, name, content);
-        }
+        self.numbers.words(name, words, content);
     }
 }

@@ -31,6 +31,8 @@ mod event_names;
 mod key;
 mod known;
 mod names;
+mod numbers;
+mod places;
 mod policy;
 #[cfg(test)]
 mod properties;
@@ -41,26 +43,31 @@ mod sections;
 mod state;
 mod survey;
 mod tracing;
+mod written;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::content::{Content, Rewrite};
 use perfdata_core::feature::{BuildIdEntry, FeatureId, TracingData};
-use perfdata_core::read::{Limits, RecordBatch};
-use perfdata_core::record::{Body, CpuMode, HeaderTracingData, RawRecord, Record, RecordType};
+use perfdata_core::read::{Limits, RecordBatch, Records};
+use perfdata_core::record::{
+    Body, CpuMode, HeaderTracingData, RawRecord, Record, RecordHeader, RecordType,
+};
 use perfdata_core::wire::{Rest, Text, Wire, until_nul};
 use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
 
 use super::thin::{StackSize, cut_stack};
 use crate::error::{Error, Result};
 use crate::io::{Input, InputSource};
-use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
+use crate::pipeline::{Link, ReadsAhead, Requirements, SharedWatch, Stage};
 pub use key::Key;
 pub(crate) use policy::Action;
 pub use policy::{Audience, Kept, Policy};
 use report::Report;
 use state::State;
+use written::Written;
 
 /// Sanitizes a recording.
 #[derive(Debug)]
@@ -71,6 +78,8 @@ pub struct Sanitize {
     /// The events before and after the stage.
     from: Events,
     to: Events,
+    /// Whether samples of all events keep all of their parts.
+    keeps_parts: bool,
     /// The bits of `misc` of samples with a known meaning.
     flags: u16,
     /// The tracing data in the stream so far, and its number of bytes.
@@ -81,8 +90,8 @@ pub struct Sanitize {
     buffer: Vec<u8>,
     /// Samples that are not yet forwarded.
     samples: Vec<u8>,
-    /// Memory for the words of a callchain.
-    words: Vec<u64>,
+    /// What was checked while it was written.
+    written: Option<Arc<Mutex<Written>>>,
 }
 
 impl Sanitize {
@@ -95,13 +104,14 @@ impl Sanitize {
             state: None,
             from: Events::default(),
             to: Events::default(),
+            keeps_parts: false,
             flags: state::known_flags(RecordType::SAMPLE),
             tracing: None,
             sections: BTreeMap::new(),
             report: Report::default(),
             buffer: Vec::new(),
             samples: Vec::new(),
-            words: Vec::new(),
+            written: None,
         }
     }
 
@@ -124,6 +134,11 @@ impl Sanitize {
         self.report.parts(&recording.events, &to);
         self.from = recording.events.clone();
         self.to = to.into_iter().collect();
+        let parts = |events: &Events| -> Vec<_> {
+            let events = events.iter();
+            events.map(|event| event.attr.sample_type).collect()
+        };
+        self.keeps_parts = parts(&self.from) == parts(&self.to);
         Ok(())
     }
 
@@ -150,34 +165,108 @@ impl Sanitize {
 
     /// Appends a sample with new values to `out`, without decoding it. Returns false if this is not
     /// possible.
-    fn in_place(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        if raw.kind != RecordType::SAMPLE || raw.misc & !self.flags != 0 {
-            return Ok(false);
-        }
-        let Some(event) = self.from.of_record(raw) else {
+    fn append(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let Some(event) = self.event_of(raw) else {
             return Ok(false);
         };
+        let start = out.len();
         let parts = |events: &Events| events.get(event).map(|event| event.attr.sample_type);
         let (Some(from), Some(to)) = (parts(&self.from), parts(&self.to)) else {
             return Ok(false);
         };
-        let start = out.len();
         if from == to {
             out.extend_from_slice(raw.bytes);
         } else if !self.from.keep_sample(raw, to, usize::MAX, out) {
             return Ok(false);
         }
-        let state = state_of(&mut self.state)?;
-        state.enter(CpuMode::of(raw.misc));
         let sample = out.get_mut(start..).unwrap_or_default();
-        let is_done = self
-            .to
-            .rewrite_sample(event, sample, raw.endian, &mut self.words, state);
+        let is_done = self.in_place(event, raw.misc, sample, raw.endian)?;
         if !is_done {
             out.truncate(start);
         }
-        state.failed()?;
         Ok(is_done)
+    }
+
+    /// Returns the event of a sample, unless the record must be decoded.
+    #[inline]
+    fn event_of(&self, raw: &RawRecord<'_>) -> Option<usize> {
+        if raw.kind != RecordType::SAMPLE || raw.misc & !self.flags != 0 {
+            return None;
+        }
+        self.from.of_record(raw)
+    }
+
+    /// Gives new values to a sample that has the parts of the output. Returns false and changes
+    /// nothing if the sample must be decoded.
+    #[inline]
+    fn in_place(
+        &mut self,
+        event: usize,
+        misc: u16,
+        sample: &mut [u8],
+        endian: Endian,
+    ) -> Result<bool> {
+        let state = state_of(&mut self.state)?;
+        state.enter(CpuMode::of(misc));
+        let chain = |state: &mut State, words: &mut [[u8; 8]]| state.chain(words, endian);
+        Ok(self.to.rewrite_sample(event, sample, endian, state, chain))
+    }
+
+    /// Gives new values to the samples among the records at the start of `bytes`, of which all parts
+    /// stay, up to the first other record. Returns their size in bytes and their number.
+    fn samples_at_start(&mut self, bytes: &mut [u8], endian: Endian) -> Result<(usize, usize)> {
+        let (mut len, mut count) = (0, 0);
+        while let Some(rest) = bytes.get_mut(len..)
+            && let Some(header) = RecordHeader::parse(rest, endian)
+        {
+            let size = usize::from(header.size).max(RecordHeader::SIZE);
+            let Some(bytes) = rest.get_mut(..size) else {
+                break;
+            };
+            let event = self.event_of(&RawRecord {
+                offset: 0,
+                kind: header.kind,
+                misc: header.misc,
+                bytes,
+                endian,
+            });
+            let Some(event) = event else { break };
+            if !self.in_place(event, header.misc, bytes, endian)? {
+                break;
+            }
+            len = len.saturating_add(size);
+            count = usize::saturating_add(count, 1);
+        }
+        Ok((len, count))
+    }
+
+    /// Forwards the records of a batch, if all parts of all samples stay.
+    fn copied(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        let (endian, original) = (batch.endian(), batch.bytes());
+        let mut bytes = std::mem::take(&mut self.samples);
+        bytes.clear();
+        bytes.extend_from_slice(original);
+        let mut at = 0_usize;
+        while at < original.len() {
+            let offset = batch.offset().saturating_add(at as u64);
+            next.at(offset);
+            let rest = bytes.get_mut(at..).unwrap_or_default();
+            let (len, count) = self.samples_at_start(rest, endian)?;
+            if count > 0 {
+                let samples = rest.get(..len).unwrap_or_default();
+                next.records(&RecordBatch::new(samples, count, endian, offset))?;
+                at = at.saturating_add(len);
+                continue;
+            }
+            let other = original.get(at..).unwrap_or_default();
+            let Some(raw) = Records::of(other, endian, offset).next() else {
+                break;
+            };
+            self.record(&raw, next)?;
+            at = at.saturating_add(raw.bytes.len());
+        }
+        self.samples = bytes;
+        Ok(())
     }
 
     /// Forwards samples with new values, the first of which was at `offset`.
@@ -381,8 +470,12 @@ impl Stage for Sanitize {
     }
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if self.keeps_parts {
+            return self.copied(batch, next);
+        }
         let endian = batch.endian();
         let mut samples = std::mem::take(&mut self.samples);
+        samples.clear();
         // The original offset of `samples`.
         let mut start = batch.offset();
         for raw in batch.iter() {
@@ -391,7 +484,7 @@ impl Stage for Sanitize {
                 raw.offset.saturating_add(raw.bytes.len() as u64),
             );
             next.at(raw.offset);
-            if !self.in_place(&raw, &mut samples)? {
+            if !self.append(&raw, &mut samples)? {
                 self.give(&mut samples, endian, start, next)?;
                 self.record(&raw, next)?;
                 start = end;
@@ -449,9 +542,18 @@ impl Stage for Sanitize {
         self.sections(recording, next.recording())
     }
 
-    fn check_output(&self, output: Input) -> Result<()> {
+    fn watch_output(&mut self, recording: &Recording) -> Option<SharedWatch> {
+        let written = Written::new(self.state.as_ref()?, recording);
+        let written = Arc::new(Mutex::new(written));
+        self.written = Some(Arc::clone(&written));
+        Some(written)
+    }
+
+    fn check_output(&mut self, output: Input) -> Result<()> {
+        let written = self.written.take();
+        let mut written = written.as_deref().map(written::locked);
         match &self.state {
-            Some(state) => check::check(state, output),
+            Some(state) => check::check(state, output, written.as_deref_mut()),
             None => Ok(()),
         }
     }

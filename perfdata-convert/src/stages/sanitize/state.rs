@@ -1,19 +1,20 @@
 //! The new value of every field.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use perfdata_core::Events;
 use perfdata_core::attr::{Attr, EventType, SampleType};
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::read::Limits;
 use perfdata_core::record::{
     Body, CallchainContext, CpuMode, Record, RecordType, Sample, deferred_cookie, is_moment,
 };
+use perfdata_core::{Endian, Events};
 use perfdata_session::{DsoKind, Mapped};
 
 use super::addresses::{Addresses, Space, is_distinct};
-use super::cache::{Cache, Ranges};
+use super::cache::{Cache, Ranges, bytes, number};
 use super::key::{Domain, Key};
 use super::names::Names;
 use super::policy::{Action, Kept, Policy};
@@ -23,7 +24,7 @@ use super::raw::RawFields;
 pub(super) const FIRST: u64 = 1_000_000_000;
 
 /// The maximum number of original addresses and process IDs that are remembered.
-const REMEMBERED: usize = 1 << 16;
+pub(super) const REMEMBERED: usize = 1 << 16;
 
 /// The maximum number of addresses that are looked up in order to remember them: in a large recording,
 /// each lookup costs more than the rest of its sample.
@@ -34,13 +35,14 @@ const LOOKED_UP: u32 = 1 << 18;
 pub(super) struct State {
     pub(super) policy: Policy,
     pub(super) names: Names,
-    pub(super) addresses: Addresses,
+    pub(super) addresses: Arc<Addresses>,
     /// What happens to each kind of content, in the order of [`Content::ALL`].
     actions: [Action; Content::ALL.len()],
     /// The last new addresses.
     cache: Cache,
-    /// The last ranges, with what is added to their addresses.
-    ranges: Ranges,
+    /// The last ranges of the kernel and of processes.
+    kernel: Ranges,
+    user: Ranges,
     /// Whether the mappings and the first moment are known.
     pub(super) has_looked_ahead: bool,
     /// The first moment of the recording in nanoseconds on its clock.
@@ -51,6 +53,8 @@ pub(super) struct State {
     ids: HashMap<u64, u64, RandomState>,
     /// New process IDs, as far as they are remembered.
     pids: HashMap<u32, u32, RandomState>,
+    /// The last process IDs, with the new ones.
+    last_pids: [(u32, u32); 256],
     /// The names of PMUs by event type.
     pub(super) pmus: HashMap<u32, Vec<u8>, RandomState>,
     pub(super) raw: RawFields,
@@ -73,14 +77,17 @@ impl State {
             names: Names::new(key, policy.clone(), limits),
             actions: Content::ALL.map(|content| policy.action(content)),
             cache: Cache::default(),
-            ranges: Ranges::default(),
+            kernel: Ranges::default(),
+            user: Ranges::default(),
             policy,
-            addresses: Addresses::default(),
+            addresses: Arc::default(),
             has_looked_ahead: false,
             first: None,
             first_ticks: None,
             ids: HashMap::default(),
             pids: HashMap::default(),
+            // 0 stays.
+            last_pids: [(0, 0); 256],
             pmus: HashMap::default(),
             raw: RawFields::default(),
             seen: HashSet::default(),
@@ -128,13 +135,25 @@ impl State {
         }
     }
 
+    #[inline]
     fn pid(&mut self, pid: u32) -> u32 {
-        if let Some(&new) = self.pids.get(&pid) {
-            return new;
+        match self.last_pids.get(pid as usize % 256) {
+            Some(&(last, new)) if last == pid => new,
+            _ => self.look_up_pid(pid),
         }
-        let new = self.key().pid(pid);
+    }
+
+    #[inline(never)]
+    fn look_up_pid(&mut self, pid: u32) -> u32 {
+        let new = match self.pids.get(&pid) {
+            Some(&new) => new,
+            None => self.key().pid(pid),
+        };
         if self.pids.len() < REMEMBERED {
             self.pids.insert(pid, new);
+        }
+        if let Some(last) = self.last_pids.get_mut(pid as usize % 256) {
+            *last = (pid, new);
         }
         new
     }
@@ -160,6 +179,11 @@ impl State {
         ticks.wrapping_sub(first).wrapping_add(1)
     }
 
+    /// Returns what happens to each kind of content, in the order of [`Content::ALL`].
+    pub(super) fn actions(&self) -> [Action; Content::ALL.len()] {
+        self.actions
+    }
+
     /// Returns what happens to `content`.
     #[inline]
     pub(super) fn action(&self, content: Content) -> Action {
@@ -169,14 +193,19 @@ impl State {
 
     #[inline]
     fn address(&mut self, space: Space, address: u64) -> u64 {
-        let known = match self.to_see {
-            0 => self
-                .ranges
-                .get(space, address)
-                .map(|delta| address.wrapping_add(delta)),
-            _ => self.cache.get(space, address),
+        let known = match (self.to_see, space) {
+            (0, Space::Kernel) => self.kernel.get(address),
+            (0, Space::User) => self.user.get(address),
+            (0, Space::Any) => None,
+            _ => match self.cache.get(space, address) {
+                Some(new) => return new,
+                None => None,
+            },
         };
-        known.unwrap_or_else(|| self.look_up(space, address))
+        match known {
+            Some(delta) => address.wrapping_add(delta),
+            None => self.look_up(space, address),
+        }
     }
 
     #[inline(never)]
@@ -186,7 +215,10 @@ impl State {
         }
         let new = match self.addresses.range_of(space, address) {
             Some(range) => {
-                self.ranges.put(space, address, range);
+                match space {
+                    Space::Kernel => self.kernel.put(address, range),
+                    _ => self.user.put(address, range),
+                }
                 let (.., delta) = range;
                 address.wrapping_add(delta)
             }
@@ -194,6 +226,56 @@ impl State {
         };
         self.cache.put(space, address, new);
         new
+    }
+
+    /// Gives new values to the words of a callchain in a record with this byte order.
+    #[inline]
+    pub(super) fn chain(&mut self, words: &mut [[u8; 8]], endian: Endian) {
+        match endian {
+            Endian::Little => self.chain_of::<true>(words),
+            Endian::Big => self.chain_of::<false>(words),
+        }
+    }
+
+    fn chain_of<const LITTLE: bool>(&mut self, words: &mut [[u8; 8]]) {
+        let numbers = words.iter().map(|word| number::<LITTLE>(*word));
+        let has_cookie = deferred_cookie(numbers).is_some();
+        let (mut rest, cookie) = words.split_at_mut(words.len() - usize::from(has_cookie));
+        for word in cookie {
+            let old = number::<LITTLE>(*word);
+            *word = bytes::<LITTLE>(self.number("callchain", old, 8, Content::Cookie));
+        }
+        if self.action(Content::Callchain) == Action::Keep {
+            return;
+        }
+        let mut space = self.space;
+        loop {
+            let moved = match (self.to_see, space) {
+                (0, Space::Kernel) => self.kernel.move_all::<LITTLE>(rest),
+                (0, Space::User) => self.user.move_all::<LITTLE>(rest),
+                _ => 0,
+            };
+            let behind = rest.get_mut(moved..).unwrap_or_default();
+            let Some((word, behind)) = behind.split_first_mut() else {
+                return;
+            };
+            let old = number::<LITTLE>(*word);
+            let new = match CallchainContext::of(old) {
+                None => self.address(space, old),
+                Some(context) => {
+                    space = space_of_context(context);
+                    // perf discards the whole callchain because of a marker without a meaning.
+                    let has_name = context.name().is_some();
+                    if has_name {
+                        old
+                    } else {
+                        CallchainContext::FIRST
+                    }
+                }
+            };
+            *word = bytes::<LITTLE>(new);
+            rest = behind;
+        }
     }
 
     /// Remembers an original address, while there are few.
@@ -209,7 +291,8 @@ impl State {
 
     /// Returns whether a number is an original address that must not remain.
     fn is_address(&self, number: u64) -> bool {
-        is_distinct(number)
+        number >= 1 << 32
+            && is_distinct(number)
             && self.action(Content::Address) != Action::Keep
             && self.addresses.is_original(number)
     }
@@ -382,6 +465,19 @@ pub(super) fn known_flags(kind: RecordType) -> u16 {
     bits.fold(CpuMode::MASK, |all, flag| all | 1 << flag.bit)
 }
 
+/// Returns the address space of the addresses behind a marker.
+fn space_of_context(context: CallchainContext) -> Space {
+    match context {
+        CallchainContext::KERNEL | CallchainContext::GUEST_KERNEL | CallchainContext::HV => {
+            Space::Kernel
+        }
+        CallchainContext::USER | CallchainContext::USER_DEFERRED | CallchainContext::GUEST_USER => {
+            Space::User
+        }
+        _ => Space::Any,
+    }
+}
+
 /// Returns the address space of a mapping.
 pub(super) fn space_of(mode: CpuMode) -> Space {
     match mode {
@@ -483,34 +579,10 @@ impl Rewriter for State {
             }
             return;
         }
-        let cookie = deferred_cookie(words.iter().copied()).is_some();
-        let (chain, last) = words.split_at_mut(words.len() - usize::from(cookie));
-        for word in last {
-            *word = self.number(name, *word, size_of::<u64>(), Content::Cookie);
-        }
-        if self.action(content) == Action::Keep {
-            return;
-        }
-        let mut space = self.space;
-        for word in chain {
-            match CallchainContext::of(*word) {
-                None => *word = self.address(space, *word),
-                Some(context) => {
-                    space = match context {
-                        CallchainContext::KERNEL
-                        | CallchainContext::GUEST_KERNEL
-                        | CallchainContext::HV => Space::Kernel,
-                        CallchainContext::USER
-                        | CallchainContext::USER_DEFERRED
-                        | CallchainContext::GUEST_USER => Space::User,
-                        _ => Space::Any,
-                    };
-                    // perf discards the whole callchain because of such a word.
-                    if context.name().is_none() {
-                        *word = CallchainContext::FIRST;
-                    }
-                }
-            }
+        let mut chain: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
+        self.chain(&mut chain, Endian::Little);
+        for (word, new) in words.iter_mut().zip(chain) {
+            *word = u64::from_le_bytes(new);
         }
     }
 }
@@ -532,10 +604,12 @@ mod tests {
             (Space::Kernel, 0x5000..0x9000),
             (Space::Kernel, 0xffff_ffff_a123_4000..0xffff_ffff_a923_4000),
         ];
+        let mut addresses = Addresses::default();
         for (space, range) in ranges.clone() {
-            state.addresses.add(space, range, Identity::default);
+            addresses.add(space, range, Identity::default);
         }
-        state.addresses.settle(&key);
+        addresses.settle(&key);
+        state.addresses = Arc::new(addresses);
         let near = |at: u64| [at.wrapping_sub(1), at, at + 1, at + 0x7ff];
         let places: Vec<u64> = ranges
             .iter()
