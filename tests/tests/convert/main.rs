@@ -25,6 +25,7 @@ mod perf_maps;
 mod pipe2file;
 mod recover;
 mod sanitize;
+mod sanitize_check;
 mod sanitize_keep;
 mod sanitize_orders;
 mod sched_stat;

@@ -96,6 +96,8 @@ pub(super) struct Addresses {
     new: Vec<(u64, u64)>,
     /// Whether one of them is rotated, so that every address may be new.
     is_rotated: bool,
+    /// Whether no original address is among them.
+    is_apart: bool,
 }
 
 impl Addresses {
@@ -196,6 +198,13 @@ impl Addresses {
             .collect();
         new.sort_unstable();
         self.is_rotated = new.iter().any(|(first, last)| last < first);
+        // The address after a range is new, too.
+        let overlaps = |old: &Mapping| {
+            let behind = new.partition_point(|(first, _)| *first <= old.last);
+            let before = behind.checked_sub(1).and_then(|at| new.get(at));
+            before.is_some_and(|(_, last)| last.saturating_add(1) >= old.first)
+        };
+        self.is_apart = !self.is_rotated && !old.iter().any(overlaps);
         self.new = new;
     }
 
@@ -262,10 +271,14 @@ impl Addresses {
     /// number, and is no new address.
     pub(super) fn is_original(&self, address: u64) -> bool {
         let is_mapped = || self.user.find(address).is_some() || self.kernel.find(address).is_some();
+        address >= 1 << 32 && is_mapped() && self.is_original_if_mapped(address)
+    }
+
+    /// Returns the same for an address that something maps.
+    pub(super) fn is_original_if_mapped(&self, address: u64) -> bool {
         address >= 1 << 32
             && CallchainContext::of(address).is_none()
-            && is_mapped()
-            && !self.is_new(address)
+            && (self.is_apart || !self.is_new(address))
     }
 
     /// Returns the first addresses of all islands of the original.

@@ -19,7 +19,6 @@ use perfdata_core::read::{RecordSource, Records, Source};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian, Events, Recording};
 
-use super::addresses::{is_distinct, is_distinct_reversed};
 use super::numbers::Numbers;
 use super::places::Places;
 use super::policy::Action;
@@ -32,28 +31,26 @@ use crate::io::{Input, InputSource, each_record};
 /// Size in bytes of the blocks that are searched.
 const BLOCK: usize = 1 << 20;
 
+/// All offsets.
+const EVERYWHERE: Range<u64> = 0..u64::MAX;
+
 /// Checks the complete output. `written` has checked samples in it while they were written.
 ///
 /// # Errors
 /// It contains what it should not, or cannot be read.
 pub(super) fn check(state: &State, output: Input, written: Option<&mut Written>) -> Result<()> {
-    let addresses: HashSet<u64, RandomState> = match state.action(Content::Address) {
-        Action::Keep => HashSet::default(),
-        _ => state
-            .addresses
-            .originals()
-            .chain(state.seen.iter().copied())
-            .collect(),
-    };
+    let mut addresses: HashSet<u64, RandomState> = HashSet::default();
+    if state.action(Content::Address) != Action::Keep {
+        addresses.clone_from(&state.seen);
+        addresses.extend(state.addresses.originals());
+    }
     let addresses = Arc::new(addresses);
     let is_directory = output.directory().is_some();
     let (mut reader, source) = output.reader()?;
     let recording = reader.recording();
     // Records inside compressed ones, and in the files of a directory, are elsewhere.
     let is_elsewhere = is_directory || recording.features.contains_key(&FeatureId::COMPRESSED);
-    let words = words(&addresses, recording.endian);
-    let names = state.names.searched();
-    let needles = Needles::new(names.chain(words.iter().map(|word| &word[..])));
+    let needles = Needles::new(state.names.searched()).with_numbers(&addresses, recording.endian);
     let mut check = Check {
         fields: Fields {
             state,
@@ -90,7 +87,7 @@ pub(super) fn check(state: &State, output: Input, written: Option<&mut Written>)
     }
     if state.policy.keeps_memory() {
         for bytes in reader.recording().features.values() {
-            found_in(&needles, bytes, 0)?;
+            found_in(&needles, bytes, 0, &EVERYWHERE)?;
         }
         return Ok(());
     }
@@ -98,25 +95,10 @@ pub(super) fn check(state: &State, output: Input, written: Option<&mut Written>)
         true => Places::default(),
         false => searched,
     };
-    for place in searched.others(0..u64::MAX) {
+    for place in searched.others(EVERYWHERE) {
         search(&source, place, &needles)?;
     }
     Ok(())
-}
-
-/// Returns the bytes of addresses in both byte orders, if they do not occur by chance.
-fn words(addresses: &HashSet<u64, RandomState>, endian: Endian) -> Vec<[u8; 8]> {
-    let both = |&address: &u64| {
-        let own = match endian {
-            Endian::Little => address.to_le_bytes(),
-            Endian::Big => address.to_be_bytes(),
-        };
-        let mut reversed = own;
-        reversed.reverse();
-        [Some(own), is_distinct_reversed(address).then_some(reversed)]
-    };
-    let distinct = addresses.iter().filter(|address| is_distinct(**address));
-    distinct.flat_map(both).flatten().collect()
 }
 
 /// Calls `see` with all records at `place`, between which nothing else may be.
@@ -160,16 +142,17 @@ fn fill(source: &InputSource, block: &mut [u8], offset: u64) -> Result<usize> {
     Ok(got)
 }
 
-/// Searches a part of the file.
+/// Searches a part of the file, also for what begins before it or ends behind it.
 fn search(output: &InputSource, place: Range<u64>, needles: &Needles<'_>) -> Result<()> {
-    let overlap = needles.longest();
+    let overlap = needles.longest().saturating_sub(1);
+    let end = place.end.saturating_add(overlap as u64);
     let mut block = vec![0; BLOCK.saturating_add(overlap)];
-    let mut at = place.start;
-    while at < place.end {
-        let rest = usize::try_from(place.end - at).unwrap_or(usize::MAX);
+    let mut at = place.start.saturating_sub(overlap as u64);
+    while at < end {
+        let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
         let size = block.len().min(rest);
         let got = fill(output, block.get_mut(..size).unwrap_or_default(), at)?;
-        found_in(needles, block.get(..got).unwrap_or(&block), at)?;
+        found_in(needles, block.get(..got).unwrap_or(&block), at, &place)?;
         if got < block.len() {
             return Ok(());
         }
@@ -178,13 +161,17 @@ fn search(output: &InputSource, place: Range<u64>, needles: &Needles<'_>) -> Res
     Ok(())
 }
 
-fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64) -> Result<()> {
-    match needles.first_in(bytes) {
+/// Searches `bytes`, which are at `offset`, for what is at least in part in `place`.
+fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64, place: &Range<u64>) -> Result<()> {
+    let offset_of = |at: usize| offset.saturating_add(at as u64);
+    let is_there = |at: usize, len: usize| {
+        offset_of(at) < place.end && offset_of(at.saturating_add(len)) > place.start
+    };
+    match needles.first_in(bytes, is_there) {
         None => Ok(()),
-        Some((at, needle)) => Err(wrong(&format!(
-            "{} bytes of the original are at offset {:#x} of the output",
-            needle.len(),
-            offset.saturating_add(at as u64)
+        Some((at, len)) => Err(wrong(&format!(
+            "{len} bytes of the original are at offset {:#x} of the output",
+            offset_of(at)
         ))),
     }
 }
@@ -207,11 +194,15 @@ impl Check<'_> {
     fn all(&mut self, reader: &mut dyn RecordSource) -> Result<Places> {
         let head = reader.recording().clone();
         let mut places = Places::default();
-        each_record(reader, |raw, now| {
+        let ending = each_record(reader, |raw, now| {
             let now = if now.events.is_empty() { &head } else { now };
             places.add(raw);
             self.record(raw, &now.events)
         })?;
+        let others = ending.unreadable.saturating_add(ending.pending);
+        if others > 0 {
+            return Err(wrong(&format!("{others} bytes at the end are no records")));
+        }
         Ok(places)
     }
 
@@ -224,7 +215,7 @@ impl Check<'_> {
         if is_numbers || is_memory {
             return Ok(());
         }
-        found_in(self.needles, raw.bytes, raw.offset)
+        found_in(self.needles, raw.bytes, raw.offset, &EVERYWHERE)
     }
 
     /// Checks the fields of a record. Returns whether it is a sample of which every word is a number.

@@ -210,10 +210,11 @@ impl State {
 
     #[inline(never)]
     fn look_up(&mut self, space: Space, address: u64) -> u64 {
+        let range = self.addresses.range_of(space, address);
         if self.to_see > 0 {
-            self.see(address);
+            self.see(address, range.is_some());
         }
-        let new = match self.addresses.range_of(space, address) {
+        let new = match range {
             Some(range) => {
                 match space {
                     Space::Kernel => self.kernel.put(address, range),
@@ -278,13 +279,18 @@ impl State {
         }
     }
 
-    /// Remembers an original address, while there are few.
-    fn see(&mut self, address: u64) {
+    /// Remembers an original address, while there are few. `is_mapped` says whether it is known that
+    /// something maps it.
+    fn see(&mut self, address: u64, is_mapped: bool) {
         self.to_see = match self.seen.len() < REMEMBERED {
             true => self.to_see.saturating_sub(1),
             false => 0,
         };
-        if !self.seen.contains(&address) && self.addresses.is_original(address) {
+        let is_original = match is_mapped {
+            true => self.addresses.is_original_if_mapped(address),
+            false => self.addresses.is_original(address),
+        };
+        if is_original {
             self.seen.insert(address);
         }
     }
