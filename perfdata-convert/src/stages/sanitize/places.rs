@@ -58,8 +58,7 @@ mod tests {
     #[test]
     fn places_and_others_are_the_whole() {
         let mut places = Places::default();
-        let whole: Vec<_> = places.others(0..9).collect();
-        assert_eq!(whole, [0..9]);
+        assert!(places.others(0..9).eq(std::iter::once(0..9)));
         for (offset, len) in [(16, 8), (24, 16), (64, 8)] {
             places.add(&RawRecord {
                 offset,
@@ -69,8 +68,8 @@ mod tests {
                 endian: Endian::Little,
             });
         }
-        let others = |all| places.others(all).collect::<Vec<_>>();
-        assert_eq!(others(0..u64::MAX), [0..16, 40..64, 72..u64::MAX]);
-        assert_eq!(others(16..72), [40..64]);
+        let others: Vec<_> = places.others(0..u64::MAX).collect();
+        assert_eq!(others, [0..16, 40..64, 72..u64::MAX]);
+        assert!(places.others(16..72).eq(std::iter::once(40..64)));
     }
 }

@@ -278,9 +278,10 @@ mod tests {
                 assert!(is_about(&written, &clean, endian), "{step}");
                 assert!(written.result().is_ok(), "{step}");
                 let data = START..START + clean.len() as u64;
-                let others: Vec<_> = written.checked().others(data).collect();
+                let others = written.checked().others(data);
                 // The other record.
-                assert_eq!(others, [START + 64..START + 96], "{step}");
+                let other = START + 64..START + 96;
+                assert!(others.eq(std::iter::once(other)), "{step}");
                 for (dirty, field) in dirty.iter().zip(["ip", "callchain"]) {
                     let mut written = watched(&state, dirty, step, endian);
                     assert!(is_about(&written, dirty, endian));
