@@ -129,7 +129,7 @@ impl Pull {
     pub fn next(&mut self, wanted: impl Fn(RecordType) -> bool) -> Result<Option<RecordCopy>> {
         loop {
             if let Some(place) = self.inside {
-                match self.decompressed(place, &wanted) {
+                match self.decompressed(place, &wanted)? {
                     Some(found) => return Ok(Some(found)),
                     None => continue,
                 }
@@ -173,7 +173,7 @@ impl Pull {
         &mut self,
         place: usize,
         wanted: impl Fn(RecordType) -> bool,
-    ) -> Option<RecordCopy> {
+    ) -> Result<Option<RecordCopy>> {
         self.inside = None;
         let next = self.zstd.as_mut().map_or(Ok(None), Decompressor::next);
         match next {
@@ -182,12 +182,13 @@ impl Pull {
                 let recording = self.reader.recording();
                 self.tracker.see(&record, recording);
                 let copy = |tracker: &mut Tracker| tracker.copy(&record, recording, Some(place));
-                wanted(record.kind).then(|| copy(&mut self.tracker))
+                Ok(wanted(record.kind).then(|| copy(&mut self.tracker)))
             }
-            Ok(None) => None,
+            Ok(None) => Ok(None),
+            Err(error) if error.is_io() => Err(error.into()),
             Err(error) => {
                 self.broken(error);
-                None
+                Ok(None)
             }
         }
     }

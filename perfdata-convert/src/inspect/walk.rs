@@ -128,6 +128,7 @@ impl Compressed {
             }
         }
         match next {
+            Err(error) if error.is_io() => Err(error.into()),
             Err(error) => {
                 *self = Compressed::Broken;
                 see(Item::Undecodable(error), recording)

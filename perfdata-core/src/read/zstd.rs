@@ -2,6 +2,8 @@
 
 #[cfg(feature = "zstd")]
 mod decoder {
+    use std::io;
+
     use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
     use crate::error::{Error, Problem, Result};
@@ -10,6 +12,9 @@ mod decoder {
     /// zstd's error code for a stream that requires a larger window than permitted
     /// (lib/zstd_errors.h, ZSTD_error_frameParameter_windowTooLarge).
     const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
+
+    /// zstd's error code for memory that it did not get (ZSTD_error_memory_allocation).
+    const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
 
     /// The state of a stream.
     pub struct Stream {
@@ -51,8 +56,8 @@ mod decoder {
                 .map_err(|e| Error::io("zstd decoder", e))
         }
 
-        /// Returns zstd's error for data that it cannot decode.
-        fn problem(&self, error: &std::io::Error) -> Problem {
+        /// Returns zstd's error for data that it cannot decode, or for a lack of memory.
+        fn problem(&self, error: &io::Error) -> Problem {
             let text = error.to_string();
             if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
                 return Problem::Limit {
@@ -60,6 +65,10 @@ mod decoder {
                     name: "max-window-log",
                     limit: self.window_log.into(),
                 };
+            }
+            if text == zstd::zstd_safe::get_error_name(NO_MEMORY) {
+                let what = "not enough memory to decompress";
+                return Problem::Io(io::Error::new(io::ErrorKind::OutOfMemory, what));
             }
             Problem::Unknown(format!("zstd: {text}").into())
         }

@@ -399,6 +399,10 @@ impl<S: Source> Salvaged<S> {
         if raw.kind.is_compressed()
             && let Err(why) = zstd.take(&raw, evidence, model)
         {
+            // A lack of memory says nothing about the record.
+            if why.is_io() {
+                return Err(why);
+            }
             zstd.is_lost = true;
             return Ok(Step::Skip(at.saturating_add(look.total), why));
         }
