@@ -59,20 +59,26 @@ pub fn run(
     let mut outcome = Outcome::Done;
     let mut fatal = None;
     thread::scope(|scope| {
-        for _ in 0..jobs {
-            let (sender, next, is_over) = (sender.clone(), &next, &is_over);
-            scope.spawn(move || {
-                while !is_over.load(Ordering::Relaxed)
-                    && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let result = append_one(args, path, folder, limits, messages, jobs == 1);
-                    if sender.send((path, result)).is_err() {
-                        return;
-                    }
+        let (next, is_over) = (&next, &is_over);
+        let work = move |sender: mpsc::Sender<_>| {
+            while !is_over.load(Ordering::Relaxed)
+                && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                let result = append_one(args, path, folder, limits, messages, jobs == 1);
+                if sender.send((path, result)).is_err() {
+                    return;
                 }
-            });
+            }
+        };
+        let start = |_| {
+            let sender = sender.clone();
+            thread::Builder::new().spawn_scoped(scope, move || work(sender))
+        };
+        match (0..jobs).map_while(|at| start(at).ok()).count() {
+            // No thread can be started: this one does the work before it reads the results.
+            0 => work(sender),
+            _ => drop(sender),
         }
-        drop(sender);
         for (path, result) in results {
             match result {
                 Ok(Appended::Known) => {

@@ -79,16 +79,25 @@ impl ParquetFile {
             });
         }
         let (batches, receiver) = sync_channel(WAITING);
-        let thread = thread::Builder::new()
-            .name("parquet".into())
-            .spawn(move || encode(encoder, &receiver))
-            .map_err(Error::Output)?;
-        Ok(ParquetFile {
-            writer: Writer::Behind(Background {
-                batches: Some(batches),
-                thread: Some(thread),
-            }),
-        })
+        // The encoder remains here until the thread has started.
+        let (give, take) = sync_channel(1);
+        let work = move || match take.recv() {
+            Ok(encoder) => encode(encoder, &receiver),
+            Err(_) => Err(ended()),
+        };
+        let started = thread::Builder::new().name("parquet".into()).spawn(work);
+        let writer = match started {
+            Ok(thread) => {
+                // The thread waits for it.
+                let _ = give.send(encoder);
+                Writer::Behind(Background {
+                    batches: Some(batches),
+                    thread: Some(thread),
+                })
+            }
+            Err(_) => Writer::Here(encoder),
+        };
+        Ok(ParquetFile { writer })
     }
 
     /// Writes rows.
@@ -146,13 +155,17 @@ impl Background {
     /// Waits for the end of the threads, and returns the encoder.
     fn encoder(&mut self) -> Result<Box<Encoder>> {
         self.batches = None;
-        let ended = self.thread.take().map(JoinHandle::join);
-        match ended {
+        let joined = self.thread.take().map(JoinHandle::join);
+        match joined {
             Some(Ok(result)) => result,
             // The thread does not panic, and ends once.
-            _ => Err(Error::Encoding("a thread that encodes has ended".into())),
+            _ => Err(ended()),
         }
     }
+}
+
+fn ended() -> Error {
+    Error::Encoding("a thread that encodes has ended".into())
 }
 
 impl Drop for Background {

@@ -1,5 +1,8 @@
 //! Brings the inputs to one form: files in one byte order that can be read twice.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{InputFile, Limits};
 use perfdata_core::{Endian, Recording};
@@ -95,21 +98,23 @@ pub(super) fn surveyed(inputs: Vec<(String, Input)>, limits: Limits) -> Result<V
         let batch: Vec<(String, Input)> = inputs.by_ref().take(most).collect();
         let surveys = match batch.as_slice() {
             [(_, input)] => vec![again(input).and_then(|input| survey(input.limited_by(limits)))],
-            _ => std::thread::scope(|scope| {
+            _ => thread::scope(|scope| {
                 let running: Vec<_> = batch
                     .iter()
                     .map(|(_, input)| {
-                        let input = again(input).map(|input| input.limited_by(limits));
-                        scope.spawn(move || survey(input?))
+                        let open = || again(input).map(|input| input.limited_by(limits));
+                        let opened = open();
+                        let work = move || survey(opened?);
+                        let thread = thread::Builder::new().spawn_scoped(scope, work);
+                        // If no thread can be started, this one does the work.
+                        thread.map_err(|_| Box::new(open().and_then(survey)))
                     })
                     .collect();
-                running
-                    .into_iter()
-                    .map(|thread| {
-                        let lost = || Error::Refused("reading the recording failed".into());
-                        thread.join().unwrap_or_else(|_| Err(lost()))
-                    })
-                    .collect::<Vec<_>>()
+                let finished = running.into_iter().map(|survey| match survey {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    Err(survey) => *survey,
+                });
+                finished.collect::<Vec<_>>()
             }),
         };
         for ((name, input), survey) in batch.into_iter().zip(surveys) {
