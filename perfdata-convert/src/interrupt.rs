@@ -5,9 +5,15 @@
 //! never arrives.
 
 use std::cell::Cell;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Number of times that the removal of a temporary file is tried.
+const TRIES: usize = 5;
 
 /// The temporary files of this process.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -68,22 +74,50 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Opens a file in a temporary directory with `options`, which may create it, unless the process is
+/// ending: the directory would get a file while it is removed.
+///
+/// # Errors
+/// The operating system reports an error.
+pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    undisturbed(|| options.open(path))
+}
+
+/// Returns whether this thread is in [`undisturbed`] or [`end`].
+pub fn is_undisturbed() -> bool {
+    IS_UNDISTURBED.get()
+}
+
 /// Removes all temporary files, and then calls `die` to end the process. No new ones can be created
 /// anymore.
 pub fn end(die: impl FnOnce()) {
     undisturbed(|| {
         list(|all| {
             for path in all.iter() {
-                // If a file cannot be removed, there is nothing else to do.
-                let _ = if path.is_dir() {
-                    fs::remove_dir_all(path)
-                } else {
-                    fs::remove_file(path)
-                };
+                // A lack of memory or descriptors may be over the next time. If a file cannot be
+                // removed, there is nothing else to do.
+                let _ = (0..TRIES).any(|_| remove(path).is_ok() || pause());
             }
         });
         die();
     });
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Waits until the next try; returns false.
+fn pause() -> bool {
+    thread::sleep(Duration::from_millis(10));
+    false
 }
 
 fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {

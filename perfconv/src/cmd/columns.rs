@@ -18,6 +18,7 @@ use super::open;
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
 use perfdata_convert::error::{Error, Result};
+use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::pipeline::{Converted, Ending};
 use perfdata_export::Symbolizer;
@@ -205,13 +206,11 @@ impl Opened {
         let tables = ParquetTables::new(self.threads, |table| {
             let name = folder.join(format!("{}{ENDING}", table.name()));
             if let Some(parent) = name.parent() {
-                fs::create_dir_all(parent)?;
+                interrupt::undisturbed(|| fs::create_dir_all(parent))?;
             }
-            let file = fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(name)?;
+            let mut options = fs::File::options();
+            options.write(true).create_new(true).mode(0o600);
+            let file = interrupt::open(&options, &name)?;
             Ok(Box::new(BufWriter::new(file)))
         });
         let (exported, _) = self.write_tables(tables.with_empty_tables(true), path)?;

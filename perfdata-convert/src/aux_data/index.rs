@@ -21,6 +21,7 @@ use crate::inspect::show::endian_name;
 use crate::inspect::show::json::Json;
 use crate::inspect::show::overview::json_of_events;
 use crate::inspect::show::record::Shown;
+use crate::interrupt;
 use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Returns whether the index contains records of this type.
@@ -213,12 +214,9 @@ struct Index {
 
 impl Index {
     fn create(path: &Path) -> Result<Self> {
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(Error::io(path))?;
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        let file = interrupt::open(&options, path).map_err(Error::io(path))?;
         let mut json = Json::pretty();
         json.object("");
         Ok(Index {

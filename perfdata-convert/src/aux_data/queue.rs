@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::arrange::{Offsets, Placed, Places, arrange};
 use super::piece::{Origin, Piece};
 use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// The identity of a queue. A number with all bits set means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,11 +131,9 @@ impl Queue {
             let pieces = noted
                 .collect::<std::io::Result<_>>()
                 .map_err(Error::io(&self.notes))?;
-            let to = options()
-                .read(true)
-                .create_new(true)
-                .open(path)
-                .map_err(Error::io(path))?;
+            let mut options = options();
+            options.read(true).create_new(true);
+            let to = interrupt::open(&options, path).map_err(Error::io(path))?;
             let placed =
                 arrange(offsets, pieces, read(&self.data)?, to).map_err(Error::io(path))?;
             placed.iter().try_for_each(&mut see)?;
@@ -159,11 +158,9 @@ fn options() -> OpenOptions {
 
 /// Opens a file to append data.
 fn open(path: &Path) -> Result<File> {
-    let mut file = options()
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(Error::io(path))?;
+    let mut options = options();
+    options.create(true).truncate(false);
+    let mut file = interrupt::open(&options, path).map_err(Error::io(path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io(path))?;
     Ok(file)
 }

@@ -1,6 +1,6 @@
 //! Sets of files that several processes add to one directory.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::new_file::{PREFIX, SUFFIX, folder_of, sync_folder};
 use crate::error::{Error, Result};
-use crate::interrupt::{Temporary, undisturbed};
+use crate::interrupt::{self, Temporary, undisturbed};
 
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
 const SEPARATOR: &str = "\u{1f}";
@@ -75,11 +75,10 @@ impl FileSet {
     /// # Errors
     /// The operating system reports an error.
     pub fn file(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(self.new.path().join(name.replace('/', SEPARATOR)))
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        let path = self.new.path().join(name.replace('/', SEPARATOR));
+        interrupt::open(&options, &path)
     }
 
     /// Gives the files their names: `path_of` returns the path of each in the directory. That of

@@ -12,7 +12,7 @@ use tempfile::TempPath;
 
 use super::temporary;
 use crate::error::{Error, Result};
-use crate::interrupt::Temporary;
+use crate::interrupt::{Temporary, undisturbed};
 
 /// A file that receives the name of its target when it is complete.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl NewFile {
         let Some((name, guard)) = name else {
             return publish_unnamed(file, &target, replaces);
         };
-        rename(&name, &target, replaces)?;
+        undisturbed(|| rename(&name, &target, replaces))?;
         drop(guard);
         // The file was renamed.
         let _ = name.keep();
@@ -118,7 +118,7 @@ pub(crate) fn sync_file_system(folder: &Path) -> Result<()> {
 }
 
 fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<()> {
-    match system::link(&file, target) {
+    match undisturbed(|| system::link(&file, target)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !replaces => return Err(error),
         Ok(()) => return Ok(()),
         // A link cannot replace a file, so the new file temporarily gets another name.

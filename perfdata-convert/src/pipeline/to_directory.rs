@@ -11,6 +11,7 @@ use perfdata_write::{PipeWriter, RecordSink};
 
 use super::{Begun, Conversion, Opened, Ready, Stage, Summary, checks, look_ahead, pump};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::io::{Input, Output, OutputDirectory};
 
 /// Returns whether [`convert`] writes a file or folder of this name to a directory.
@@ -197,7 +198,7 @@ fn inside(error: Error, name: &str) -> Error {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let meta = fs::symlink_metadata(from).map_err(Error::io(from))?;
     if meta.is_dir() {
-        fs::create_dir(to).map_err(Error::io(to))?;
+        interrupt::undisturbed(|| fs::create_dir(to)).map_err(Error::io(to))?;
         for entry in fs::read_dir(from).map_err(Error::io(from))? {
             let name = entry.map_err(Error::io(from))?.file_name();
             copy(&from.join(&name), &to.join(&name))?;

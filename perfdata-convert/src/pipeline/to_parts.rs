@@ -22,6 +22,7 @@ use super::{
     shared_bytes,
 };
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::io::{Input, InputSource};
 use crate::stages::from_directory::FromDirectory;
 use crate::stages::sample_times::UpdateTimes;
@@ -298,7 +299,7 @@ impl<'a> Output<'a> {
         }
         let mut options = File::options();
         options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(&path).map_err(Error::io(&path))?;
+        let file = interrupt::open(&options, &path).map_err(Error::io(&path))?;
         let writer = match to {
             ContainerKind::File => {
                 let plan = file_plan(layout, recording);

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::PartReport;
 use crate::error::{Error, Result};
 use crate::inspect::show::json::Json;
+use crate::interrupt;
 use crate::pipeline::to_parts::Written;
 use crate::stages::slice::{By, Decisions, PartKey};
 
@@ -57,6 +58,6 @@ pub(super) fn write(
     json.out.push('\n');
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
-    let mut file = options.open(path).map_err(Error::io(path))?;
+    let mut file = interrupt::open(&options, path).map_err(Error::io(path))?;
     file.write_all(json.out.as_bytes()).map_err(Error::io(path))
 }
