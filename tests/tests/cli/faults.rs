@@ -4,7 +4,6 @@
 //! The status is 0 and the output is the right one; or the status is 2, there is a message, the
 //! target is as before, and no temporary file is left.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -16,16 +15,16 @@ use perfdata_tests::perf::Output;
 use perfdata_tests::recordings::in_parallel;
 use perfdata_tests::skipped;
 
-use crate::system_calls::{COMMANDS, MORE, Scene};
+use crate::system_calls::{COMMANDS, CONVERSIONS, EXPORTS, Files, READING, Scene};
 
 /// The result of a command.
-struct Ended {
-    output: Output,
-    files: BTreeMap<String, Vec<u8>>,
+pub struct Ended {
+    pub output: Output,
+    pub files: Files,
 }
 
 /// Runs the command of a scene, started by `starter`, which is followed by its words.
-fn ended(scene: &Scene, starter: Command) -> Ended {
+pub fn ended(scene: &Scene, starter: Command) -> Ended {
     let output = scene.run_by(starter);
     Ended {
         output,
@@ -34,17 +33,12 @@ fn ended(scene: &Scene, starter: Command) -> Ended {
 }
 
 /// Returns what is wrong with a run, compared with the run without faults.
-fn fault(
-    scene: &Scene,
-    run: &Ended,
-    before: &BTreeMap<String, Vec<u8>>,
-    whole: &Ended,
-) -> Option<String> {
+pub fn fault(scene: &Scene, run: &Ended, before: &Files, whole: &Ended) -> Option<String> {
     let said: String = run.output.stderr.chars().take(300).collect();
     let Some(code) = run.output.status.and_then(|status| status.code()) else {
         return Some(format!("{:?}: {said}", run.output.status));
     };
-    if let Some(name) = run.files.keys().find(|name| name.starts_with('.')) {
+    if let Some(name) = run.files.keys().find(|name| name.contains(".perfconv-")) {
         return Some(format!("status {code}, and {name} is left: {said}"));
     }
     match code {
@@ -54,18 +48,21 @@ fn fault(
         }
         0 => None,
         1 | 2 if !said.contains("perfconv: ") => Some(format!("no message: {said}")),
-        1 | 2 if run.files != *before => Some(format!("status {code}, but another target: {said}")),
+        1 | 2 if !scene.is_as_before(&run.files, before, &whole.files) => {
+            Some(format!("status {code}, but another target: {said}"))
+        }
         1 | 2 => None,
         _ => Some(format!("status {code}: {said}")),
     }
 }
 
 /// The words of a command, the files before it, and its result without faults.
-type Known = (&'static str, BTreeMap<String, Vec<u8>>, Ended);
+pub type Known = (&'static str, Files, Ended);
 
-fn all_scenes() -> Vec<Known> {
+pub fn all_scenes() -> Vec<Known> {
     let scenes = Mutex::new(Vec::new());
-    in_parallel(&[COMMANDS, MORE].concat(), |&words| {
+    let all = [COMMANDS, CONVERSIONS, EXPORTS, READING].concat();
+    in_parallel(&all, |&words| {
         let scene = Scene::new(words);
         let before = scene.outputs();
         let whole = ended(&scene, perfconv());

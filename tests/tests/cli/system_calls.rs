@@ -14,18 +14,24 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use perfdata_core::Endian;
 use perfdata_tests::{
     convert::perfconv,
     is_thorough,
     perf::{self, Output},
     recordings::{self, in_parallel},
-    skipped, synth,
+    skipped,
+    synth::{
+        self,
+        jitdump::{Dump, Header},
+    },
+    told::{MONOTONIC, Told, made},
 };
 use tempfile::TempDir;
 
 use crate::stalled::names;
 
-/// All commands that write.
+/// Commands that write recordings, directories and reports.
 pub const COMMANDS: &[&str] = &[
     "convert in.file -o out",
     "pipe2file in.pipe -o out",
@@ -51,22 +57,42 @@ pub const COMMANDS: &[&str] = &[
     "pipe2file in.pipe -o -",
 ];
 
-/// More commands, also those that only read, with one line for each kind of output.
-pub const MORE: &[&str] = &[
+/// Conversions with their own outputs, merges and exports, with one line for each kind of output.
+pub const CONVERSIONS: &[&str] = &[
     "--sort in.file -o out",
+    "--sort in.pipe -o out -f",
     "--time 0%-50% in.file -o out",
     "--max-stack 2 in.file -o out",
     "--compat 6.1 in.file -o out",
+    "--convert-callchain in.dwarf -o out --sysroot .",
+    "--merge-deferred in.defer -o out",
+    "--jit --jit-dir . --build-ids --sysroot . in.jit -o out",
+    "--perf-maps=. --build-ids --sysroot . in.jit -o out",
     "--sanitize --key raw-key in.file -o out",
     "merge in.file in.second -o out",
     "merge in.file in.second --align after -o out -f",
+    "merge in.pipe in.z -o -",
+];
+
+/// All formats of exports.
+pub const EXPORTS: &[&str] = &[
     "export in.file --no-symbols --to folded -o out",
+    "export in.file --no-symbols --to folded -o -",
     "export in.file --no-symbols --to flamegraph -o out",
+    "export in.file --no-symbols --to svg -o out",
     "export in.file --no-symbols --to pprof -o out -f",
     "export in.file --no-symbols --to firefox -o out",
+    "export in.z --no-symbols --to speedscope -o out",
+    "export in.file --no-symbols --to otlp-1.10 -o out",
     "export in.file --no-symbols --to perf-script -o out",
     "export in.file --no-symbols --to arrow -o out",
     "export in.file --no-symbols --to parquet -o out",
+    "export in.file --no-symbols --to parquet -o out.parquet",
+    "export in.file in.second --no-symbols --append-to out",
+];
+
+/// Commands that only read.
+pub const READING: &[&str] = &[
     "info --json in.file",
     "dump in.z",
     "dump --resolved --json in.pipe",
@@ -134,6 +160,12 @@ const LATE: &[&str] = &[
     "write",
 ];
 
+/// Files of a scene that are no outputs.
+const OF_SCENE: &[&str] = &["raw", "raw-key", "calls", "jit-5.dump", "perf-5.map"];
+
+/// Names and contents of files.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
 /// A folder with recordings, and with previous outputs if the command line contains `-f`.
 pub struct Scene {
     folder: TempDir,
@@ -156,6 +188,22 @@ impl Scene {
                 "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
                 "in.second" => put(&fixture("6.1-x86_64-file-g")),
                 "in.z" => put(&fixture("7.2-x86_64-file-z")),
+                "in.dwarf" => put(&fixture("6.1-x86_64-file-dwarf-u")),
+                "in.defer" => put(&fixture("6.1-x86_64-pipe-defer")),
+                "in.jit" => {
+                    let dump = Dump::new(false, Header::of(5))
+                        .load(100, 0x1000, 1, "first", &[0x90; 16])
+                        .load(100, 0x2000, 2, "second", &[0xc3; 5]);
+                    fs::write(path("jit-5.dump"), dump.bytes()).expect("a temporary file");
+                    fs::write(path("perf-5.map"), "1010 20 third\n").expect("a temporary file");
+                    let told = [
+                        (20, Told::Map(5, 0x1000, 0x10000, "//anon")),
+                        (90, Told::Map(5, 0x70_0000, 0x1000, "/gone/jit-5.dump")),
+                        (101, Told::Sample(5, 0x1000)),
+                        (102, Told::Sample(5, 0x1018)),
+                    ];
+                    made(&path(input), Endian::Little, MONOTONIC, &told);
+                }
                 "in.cut" => put(&file[..file.len() - 3000]),
                 "in.aux" => put(&synth::file::kitchen_sink(false)),
                 "in.dir" => {
@@ -201,7 +249,8 @@ impl Scene {
     pub fn clear(&self) {
         for name in names(self.folder.path()) {
             let path = self.path(&name);
-            if ["out", "side", "calls"].contains(&name.as_str()) || name.starts_with(".perfconv") {
+            let is_output = name.starts_with("out") || name.starts_with(".perfconv");
+            if is_output || ["side", "calls"].contains(&name.as_str()) {
                 let _ = if path.is_dir() {
                     fs::remove_dir_all(path)
                 } else {
@@ -237,26 +286,70 @@ impl Scene {
     }
 
     /// Returns the names and contents of all files in the folder except inputs.
-    pub fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn outputs(&self) -> Files {
         let mut all = BTreeMap::new();
         for name in names(self.folder.path()) {
-            let path = self.path(&name);
-            if ["raw", "raw-key", "calls"].contains(&name.as_str()) || name.starts_with("in.") {
-                continue;
-            }
-            if path.is_dir() {
-                all.insert(format!("{name}/"), Vec::new());
-                for part in names(&path) {
-                    all.insert(
-                        format!("{name}/{part}"),
-                        fs::read(path.join(&part)).unwrap_or_default(),
-                    );
-                }
-            } else {
-                all.insert(name, fs::read(path).expect("a file"));
+            if !OF_SCENE.contains(&name.as_str()) && !name.starts_with("in.") {
+                self.add(name, &mut all);
             }
         }
         all
+    }
+
+    /// Returns whether a failed command left the outputs `found` where those in `before` were.
+    /// `whole` are the outputs of the command without failures.
+    pub fn is_as_before(&self, found: &Files, before: &Files, whole: &Files) -> bool {
+        if self.words.contains("--append-to") {
+            // Folders may remain. A recording that is there is complete.
+            let is_complete = |(name, bytes): (&String, &Vec<u8>)| match whole.get(name) {
+                Some(right) => right == bytes,
+                None => name.ends_with(".unfinished"),
+            };
+            let recordings = found.keys().filter_map(|name| {
+                let id = name.strip_prefix("out/recordings/")?;
+                (!id.is_empty() && !id.starts_with('.')).then_some(id)
+            });
+            let has_all = |id: &str| {
+                let mut tables = whole.keys().filter(|name| name.ends_with(id));
+                tables.all(|name| found.contains_key(name))
+            };
+            return found.iter().all(is_complete) && { recordings }.all(has_all);
+        }
+        // Images are complete before their recording is.
+        let found = found
+            .iter()
+            .filter(|(name, _)| !name.starts_with("out.jit/"));
+        found.eq(before)
+    }
+
+    /// Adds the file or directory called `name`, and everything in it.
+    fn add(&self, name: String, all: &mut Files) {
+        let path = self.path(&name);
+        if path.is_dir() {
+            all.insert(format!("{name}/"), Vec::new());
+            for part in names(&path) {
+                self.add(format!("{name}/{part}"), all);
+            }
+        } else {
+            all.insert(
+                name,
+                self.without_folder(fs::read(path).unwrap_or_default()),
+            );
+        }
+    }
+
+    /// Replaces the path of the folder, which recordings with images contain.
+    fn without_folder(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        let folder = self.folder.path().as_os_str().as_encoded_bytes();
+        let places = bytes.windows(folder.len()).enumerate();
+        let places: Vec<usize> = places
+            .filter(|(_, piece)| *piece == folder)
+            .map(|(at, _)| at)
+            .collect();
+        for at in places {
+            bytes[at..at + folder.len()].fill(b'F');
+        }
+        bytes
     }
 }
 
@@ -340,12 +433,7 @@ fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failur
 }
 
 /// Returns the fault of a run, if any.
-fn fault(
-    scene: &Scene,
-    failure: &Failure,
-    old: &BTreeMap<String, Vec<u8>>,
-    whole: &Run,
-) -> Option<String> {
+fn fault(scene: &Scene, failure: &Failure, old: &Files, whole: &Run) -> Option<String> {
     let Failure { call, error, when } = failure;
     let done = scene.run(&[
         "-e",
@@ -374,7 +462,7 @@ fn fault(
         ));
     };
     let said: String = done.stderr.chars().take(200).collect();
-    let temporary = found.keys().find(|name| name.starts_with('.'));
+    let temporary = found.keys().find(|name| name.contains(".perfconv-"));
     // Files that cannot be removed remain, especially folders that cannot be read.
     let is_removal = ["unlink", "rmdir", "unlinkat", "getdents64"].contains(&call.as_str())
         || injected.iter().any(|line| line.contains("O_DIRECTORY"))
@@ -391,6 +479,7 @@ fn fault(
         0 if temporary.is_some() => None,
         // An input without offsets is read as a stream, and has no time of its last change.
         0 if call == "lseek" && scene.words.starts_with("info") => None,
+        0 if call == "lseek" && scene.words.contains("--append-to") => None,
         0 => Some(format!(
             "status 0, but another output: {:?} {}",
             found.keys(),
@@ -402,7 +491,8 @@ fn fault(
             }
             let is_complete = LATE.contains(&call.as_str()) && found == whole.outputs;
             let is_left = temporary.is_some();
-            (found != *old && !is_complete && !is_left).then(|| {
+            let is_old = scene.is_as_before(&found, old, &whole.outputs);
+            (!is_old && !is_complete && !is_left).then(|| {
                 format!(
                     "status {code}, but the target is another one: {:?} {}",
                     found.keys(),
@@ -416,7 +506,7 @@ fn fault(
 
 /// The result of a run without failures.
 struct Run {
-    outputs: BTreeMap<String, Vec<u8>>,
+    outputs: Files,
     stdout: String,
 }
 
@@ -436,7 +526,8 @@ fn any_system_call_may_fail() {
     let mut runs: Vec<(usize, Failure)> = Vec::new();
     let mut wholes = Vec::new();
     let mut kinds = BTreeSet::new();
-    for (at, &words) in COMMANDS.iter().enumerate() {
+    let commands = [COMMANDS, CONVERSIONS, EXPORTS].concat();
+    for (at, &words) in commands.iter().enumerate() {
         let scene = Scene::new(words);
         let old = scene.outputs();
         let done = scene.run(&["-e", "trace=%file,%desc"]);
@@ -459,7 +550,7 @@ fn any_system_call_may_fail() {
     assert!(kinds.len() > 15, "{kinds:?}");
     let faults = AtomicUsize::new(0);
     in_parallel(&runs, |(at, failure)| {
-        let words = COMMANDS[*at];
+        let words = commands[*at];
         let (old, whole) = &wholes[*at];
         if let Some(fault) = fault(&Scene::new(words), failure, old, whole) {
             let Failure { call, error, when } = failure;
