@@ -7,9 +7,11 @@
 mod arm_spe;
 mod conversions;
 mod copy;
+mod exports;
 mod fields;
 mod perf_map;
 mod small;
+mod splice;
 
 use std::fs;
 
@@ -57,6 +59,21 @@ pub const TARGETS: &[Target] = &[
         name: "fields",
         run: fields::fields,
         seeds: fields::seeds,
+    },
+    Target {
+        name: "splice",
+        run: splice::splice,
+        seeds: fields::seeds,
+    },
+    Target {
+        name: "exports",
+        run: exports::exports,
+        seeds: recordings,
+    },
+    Target {
+        name: "columns",
+        run: exports::columns,
+        seeds: recordings,
     },
     Target {
         name: "recover",
