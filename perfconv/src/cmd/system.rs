@@ -4,7 +4,10 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::{mem, process, ptr};
+use std::time::Duration;
+use std::{mem, process, ptr, thread};
+
+use signal_hook::consts::SIGABRT;
 
 /// Returns whether the process ignores a signal.
 pub fn is_ignored(signal: c_int) -> bool {
@@ -24,6 +27,21 @@ pub fn end_by(signal: c_int) -> ! {
         libc::raise(signal);
     }
     process::exit(128_i32.saturating_add(signal))
+}
+
+/// Ends the process at once: no destructor runs, and nothing is written.
+pub fn exit_now(status: c_int) -> ! {
+    // SAFETY: the call has no conditions.
+    unsafe { libc::_exit(status) }
+}
+
+/// Delays the abort of the process, so that the thread that waits for signals can end it first.
+pub fn delay_aborts(delay: Duration) {
+    // SAFETY: a handler of signals may sleep.
+    let registered =
+        unsafe { signal_hook::low_level::register(SIGABRT, move || thread::sleep(delay)) };
+    // Without the delay, temporary files with names remain.
+    drop(registered);
 }
 
 /// Returns further signals that end a process by default, beyond those of every Unix.

@@ -18,6 +18,7 @@ mod json_doc;
 mod limits;
 mod live_pipe;
 mod memory;
+mod memory_limits;
 mod other_machine;
 mod outputs;
 mod pager;
