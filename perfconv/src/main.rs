@@ -22,6 +22,8 @@ static ALLOCATOR: Allocator = Allocator;
 fn main() -> ExitCode {
     system::close_what_was_closed();
     memory::prepare();
+    // The C library aborts if a thread starts without memory.
+    memory::require();
     let cli = match Cli::from_args(std::env::args_os()) {
         Ok(cli) => cli,
         Err(said) => return explain(&said),

@@ -23,6 +23,9 @@ const BLOCKS: usize = 8;
 /// ones return to the system, from which threads without a heap of their own take memory.
 const SIZES: [usize; 2] = [1 << 16, 1 << 18];
 
+/// Time until other threads have noticed that there is no memory.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Memory that nobody uses.
 type Reserve = Mutex<Vec<Vec<u8>>>;
 
@@ -140,6 +143,8 @@ fn end() -> ! {
             signals::clear_terminal();
         }
         say();
+        // Other threads that need memory wait from now on, and do not take that of the reserve.
+        thread::sleep(PAUSE);
         release(&FOR_END);
         interrupt::end(|| system::exit_now(2));
         system::exit_now(2)
