@@ -186,8 +186,13 @@ impl<'a> FixedRecord<'a> {
                 }
             };
             self.places.ids.iter().for_each(|&at| add(usize::from(at)));
-            for end in self.trailer.ids.into_iter().flatten() {
-                add(self.record.bytes.len().saturating_sub(end));
+            let len = self.record.bytes.len();
+            let [first, second] = self.trailer.ids;
+            if let Some(end) = first {
+                add(len.saturating_sub(end));
+            }
+            if let Some(end) = second {
+                add(len.saturating_sub(end));
             }
         }
         found

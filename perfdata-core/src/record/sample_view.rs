@@ -316,6 +316,7 @@ impl SampleOffsets {
 }
 
 /// Where the counters of a read value are, in bytes.
+#[derive(Default)]
 struct CounterPlaces {
     /// Offset of the first count.
     first: usize,
@@ -425,22 +426,33 @@ impl<'a> SampleView<'a> {
     /// Returns the counts in the read value, each with its event ID if the value contains it.
     pub fn counters(&self) -> impl Iterator<Item = (Option<u64>, u64)> + use<'a> {
         let sample = self.sample;
-        let places = self.offsets.counters(&sample);
-        places.into_iter().flat_map(move |places| {
-            (0..places.count).map_while(move |number| {
-                let at = places.first.checked_add(number.checked_mul(places.step)?)?;
-                let id = match places.to_id {
-                    None => None,
-                    Some(to_id) => Some(sample.word(at.checked_add(to_id)?)?),
-                };
-                Some((id, sample.word(at)?))
-            })
+        let CounterPlaces {
+            first,
+            count,
+            step,
+            to_id,
+        } = self.offsets.counters(&sample).unwrap_or_default();
+        (0..count).map_while(move |number| {
+            let at = first.checked_add(number.checked_mul(step)?)?;
+            let id = match to_id {
+                None => None,
+                Some(to_id) => Some(sample.word(at.checked_add(to_id)?)?),
+            };
+            Some((id, sample.word(at)?))
         })
     }
 
     /// Returns the event IDs in the read value.
     fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
-        self.counters().map_while(|(id, _)| id)
+        let sample = self.sample;
+        let places = self.offsets.counters(&sample);
+        let ids = places.and_then(|places| {
+            let first = places.first.checked_add(places.to_id?)?;
+            Some((first, places.count, places.step))
+        });
+        let (first, count, step) = ids.unwrap_or_default();
+        (0..count)
+            .map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
     }
 
     /// Returns the words of the callchain, including its markers; no words if there is no
@@ -626,7 +638,10 @@ impl<'a> SampleView<'a> {
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {
-            for id in [self.identifier(), self.id()].into_iter().flatten() {
+            if let Some(id) = self.identifier() {
+                found.add(id, events);
+            }
+            if let Some(id) = self.id() {
                 found.add(id, events);
             }
             if self.offsets.read.is_some() {
