@@ -16,7 +16,7 @@ use perfdata_tests::skipped;
 
 /// Recordings of all kinds: callchains, branches, tracepoints, threads, pipes, compressed ones,
 /// namespaces, probes, counts, other byte orders and machines.
-const RECORDINGS: [&str; 18] = [
+const RECORDINGS: [&str; 19] = [
     "6.1-x86_64-file-g",
     "6.1-x86_64-file-z",
     "6.1-x86_64-pipe-default",
@@ -35,6 +35,7 @@ const RECORDINGS: [&str; 18] = [
     "6.1-x86_64-file-uprobe",
     "6.12-aarch64-hw-pmuname",
     "6.12-armhf-stat-record-a",
+    "6.12-s390x-pipe-a",
 ];
 
 /// Returns the lines that perf prints.

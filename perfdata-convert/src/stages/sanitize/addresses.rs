@@ -132,7 +132,8 @@ impl Addresses {
     fn extend_image(&mut self) {
         /// More than the size of an image in bytes: its code, data and the code for the start.
         const IMAGE: u64 = 128 << 20;
-        let Some(image) = self.image.filter(|&image| image >= 1 << 63) else {
+        // Below 4 GiB, other numbers would look like addresses.
+        let Some(image) = self.image.filter(|&image| image >= 1 << 32) else {
             return;
         };
         let behind = self
@@ -413,6 +414,15 @@ mod tests {
         );
         assert_eq!(addresses.of(Space::Kernel, 0xffff_ffff_9e60_0000), None);
         assert_eq!(addresses.originals().count(), 4);
+        // Of s390x, too, where the kernel is in the lower half.
+        let mut addresses = Addresses::default();
+        addresses.add_image(0x3ff_fee3_f480..0x3ff_ffa0_0000);
+        addresses.settle(&key());
+        let place = addresses.of(Space::Kernel, 0x3ff_fee3_f480);
+        assert_eq!(
+            addresses.of(Space::Kernel, 0x3ff_ffe1_b192),
+            place.map(|place| place + 0xfd_bd12)
+        );
     }
 
     /// Ranges that overlap, wrap or cover everything are no reason to fail.
