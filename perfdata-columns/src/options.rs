@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::schema::SampleColumn;
 
 /// Maximum number of rows in a batch by default.
-const BATCH_ROWS: usize = 1 << 16;
+const BATCH_ROWS: usize = 1 << 15;
 
 /// What the record batches of samples contain.
 ///

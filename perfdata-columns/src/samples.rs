@@ -17,8 +17,8 @@ use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::schema::{SampleColumn, sample_schema};
 
-/// Maximum number of frames in a batch: with all columns, they need about 4 MB.
-const MOST_FRAMES: usize = 1 << 17;
+/// Maximum number of frames in a batch: with all columns, they need about 1 MB.
+const MOST_FRAMES: usize = 1 << 15;
 
 /// The parts of samples that must be decoded.
 const DECODED: u64 = SampleType::WEIGHT.0

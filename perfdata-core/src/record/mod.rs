@@ -20,11 +20,13 @@ mod numbers;
 mod parts;
 mod registers;
 mod sample;
+mod sample_offsets;
 mod sample_view;
 mod schedstat;
 mod stat;
 mod table;
 mod user;
+mod words;
 
 pub use auxtrace::*;
 pub use auxtrace_info::*;
@@ -33,11 +35,13 @@ pub use kernel::*;
 pub use maps::*;
 pub use registers::Registers;
 pub use sample::*;
-pub use sample_view::{SampleOffsets, SampleView, UserParts, Words};
+pub use sample_offsets::SampleOffsets;
+pub use sample_view::{SampleView, UserParts};
 pub use schedstat::*;
 pub use stat::*;
 pub use table::*;
 pub use user::*;
+pub use words::Words;
 
 use binrw::Endian;
 
@@ -235,8 +239,7 @@ impl<'a> RawRecord<'a> {
     /// The two numbers of 4 bytes at `at` bytes from the start of the record.
     #[inline]
     pub fn pair(&self, at: usize) -> Option<(u32, u32)> {
-        self.word(at)
-            .map(|word| sample_view::halves(word, self.endian))
+        self.word(at).map(|word| words::halves(word, self.endian))
     }
 
     /// The feature whose section a HEADER_FEATURE record holds, as far as its number is one; `None`

@@ -9,7 +9,7 @@ use crate::codes::{bitfield, codes};
 use crate::decode_context::DecodeContext;
 use crate::record::RecordHeader;
 use crate::record::parts::{InWord, WORD, all, parts, place};
-use crate::record::sample_view::{halves, word_of};
+use crate::record::words::{halves, word_of};
 use crate::wire::{ContextList, Counted, Extent, List, Rest, decode_words, elements, wire};
 
 wire! {
