@@ -52,6 +52,7 @@ pub mod leftover;
 pub mod merge;
 pub mod pipeline;
 pub mod recover;
+mod sorting;
 pub mod split;
 // Shared with the command, not part of the interface.
 #[doc(hidden)]

@@ -3,8 +3,6 @@
 mod ahead;
 mod delivered;
 mod rounds;
-mod runs;
-mod waiting;
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
@@ -13,11 +11,10 @@ use perfdata_core::record::{RawRecord, RecordType};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use crate::sorting::{Runs, Waiting};
 use ahead::Ahead;
 use delivered::{Delivered, queued_time};
 use rounds::Rounds;
-use runs::Runs;
-use waiting::Waiting;
 
 /// Forwards the records in the order of time; those with equal times keep their order.
 ///
@@ -201,9 +198,7 @@ impl Sorting {
         if self.waiting.weight() > self.memory {
             self.release(complete, next)?;
             if self.waiting.weight() > self.memory / 2 {
-                self.waiting.sort();
-                self.runs.add(&mut self.waiting)?;
-                self.waiting.clear();
+                self.waiting.move_to(&mut self.runs)?;
             }
         } else if self.waiting.is_due() {
             self.release(complete, next)?;

@@ -10,11 +10,12 @@ use std::collections::VecDeque;
 use perfdata_core::Endian;
 use perfdata_core::record::RawRecord;
 
-use super::runs::Last;
+use super::runs::{Last, Runs};
+use crate::error::Result;
 
 /// Records in memory, released in the order of time. Records with equal times keep their order.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     endian: Endian,
     /// The records, each after its offset in the input. The first part has the number `first`.
     parts: VecDeque<Part>,
@@ -56,7 +57,7 @@ const OFFSET: usize = size_of::<u64>();
 
 impl Waiting {
     /// Returns a buffer with parts of `size` bytes, at least one record each.
-    pub(super) fn new(size: usize) -> Self {
+    pub(crate) fn new(size: usize) -> Self {
         Waiting {
             endian: Endian::NATIVE,
             parts: VecDeque::new(),
@@ -73,7 +74,7 @@ impl Waiting {
     }
 
     /// Adds a record with this time.
-    pub(super) fn push(&mut self, time: u64, record: &RawRecord<'_>) {
+    pub(crate) fn push(&mut self, time: u64, record: &RawRecord<'_>) {
         let need = OFFSET + record.bytes.len();
         let has_room = self
             .parts
@@ -104,18 +105,18 @@ impl Waiting {
     }
 
     /// Returns the memory use in bytes, including that of sorting.
-    pub(super) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         self.held + self.order.capacity() * size_of::<Entry>() * 3 / 2
     }
 
     /// Returns whether a release is due: the records that were added since the last one are not
     /// few.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.fresh >= (4 * self.size).max(self.held / 2)
     }
 
     /// Returns the oldest time.
-    pub(super) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<u64> {
         let sorted = self
             .order
             .get(self.next..self.sorted)
@@ -126,7 +127,7 @@ impl Waiting {
     }
 
     /// Sorts the records. Required before [`first`](Last::first) if records were added.
-    pub(super) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.fresh = 0;
         if self.sorted == self.order.len() {
             return;
@@ -138,8 +139,16 @@ impl Waiting {
         self.oldest = u64::MAX;
     }
 
+    /// Moves all records to a new run.
+    pub(crate) fn move_to(&mut self, runs: &mut Runs) -> Result<()> {
+        self.sort();
+        runs.add(self)?;
+        self.clear();
+        Ok(())
+    }
+
     /// Removes all records, and returns the memory.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.first = self.first.wrapping_add(self.parts.len() as u32);
         self.parts.clear();
         self.order = Vec::new();

@@ -20,7 +20,7 @@ use crate::io::{temporary_file, temporary_file_failed};
 /// Sorted runs of records, each in a temporary file. The records of a run preceded those of the
 /// next one in the input.
 #[derive(Debug, Default)]
-pub(super) struct Runs(Vec<Run>);
+pub(crate) struct Runs(Vec<Run>);
 
 /// Number of runs that are merged to one, so that the number of open files stays small.
 const MERGED: usize = 64;
@@ -44,12 +44,12 @@ struct Run {
 
 impl Run {
     /// Reads the next record; returns false at the end.
-    fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> std::io::Result<bool> {
         let Some(left) = self.left.checked_sub(1) else {
             return Ok(false);
         };
         self.left = left;
-        self.read().map_err(temporary_file_failed())?;
+        self.read()?;
         Ok(true)
     }
 
@@ -118,13 +118,13 @@ impl NewRun {
             offset: 0,
             record: Vec::new(),
         };
-        run.advance()?;
+        run.advance().map_err(temporary_file_failed())?;
         Ok(run)
     }
 }
 
 /// Sorted records that continue the runs.
-pub(super) trait Last {
+pub(crate) trait Last {
     /// Returns the oldest record and its time.
     fn first(&self) -> Option<(u64, RawRecord<'_>)>;
     /// Removes the oldest record.
@@ -133,7 +133,7 @@ pub(super) trait Last {
 
 impl Runs {
     /// Returns the oldest time.
-    pub(super) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<u64> {
         self.0.iter().map(|run| run.time).min()
     }
 
@@ -170,7 +170,7 @@ impl Runs {
 
     /// Removes the records of the runs and of `last` up to and including the time `until`, in
     /// order, and passes them to `give`.
-    pub(super) fn release(
+    pub(crate) fn release(
         &mut self,
         until: u64,
         last: &mut impl Last,
@@ -193,7 +193,8 @@ impl Runs {
             }
             let next = if let Some(run) = self.0.get_mut(at) {
                 give(time, &run.record()?)?;
-                run.advance()?.then_some(run.time)
+                let has_more = run.advance().map_err(temporary_file_failed())?;
+                has_more.then_some(run.time)
             } else {
                 if let Some((_, record)) = last.first() {
                     give(time, &record)?;
@@ -217,6 +218,45 @@ impl Runs {
         let mut is_left = is_left.into_iter();
         self.0.retain(|_| is_left.next().unwrap_or(true));
         Ok(())
+    }
+}
+
+/// All records of sorted runs, from the oldest to the newest.
+#[derive(Debug)]
+pub(crate) struct InOrder {
+    runs: Runs,
+    /// The next record of each run: time, number of the run.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The run of the current record.
+    current: Option<usize>,
+}
+
+impl InOrder {
+    /// Returns the records of `runs`.
+    pub(crate) fn new(runs: Runs) -> Self {
+        let heads = runs.0.iter().enumerate();
+        InOrder {
+            heads: heads.map(|(at, run)| Reverse((run.time, at))).collect(),
+            runs,
+            current: None,
+        }
+    }
+
+    /// Reads the next record; returns false at the end.
+    pub(crate) fn advance(&mut self) -> std::io::Result<bool> {
+        if let Some(at) = self.current.take()
+            && let Some(run) = self.runs.0.get_mut(at)
+            && run.advance()?
+        {
+            self.heads.push(Reverse((run.time, at)));
+        }
+        self.current = self.heads.pop().map(|Reverse((_, at))| at);
+        Ok(self.current.is_some())
+    }
+
+    /// Returns the record that was read last.
+    pub(crate) fn current(&self) -> Option<RawRecord<'_>> {
+        self.runs.0.get(self.current?)?.record().ok()
     }
 }
 
