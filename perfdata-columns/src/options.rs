@@ -66,7 +66,7 @@ impl Options {
     }
 
     /// Returns the options with the maximum number of rows in a batch, at least 1. It has fewer
-    /// rows if it reaches 131,072 frames. The default is 65,536.
+    /// rows if it reaches 32,768 frames. The default is 32,768.
     #[must_use]
     pub fn with_batch_rows(self, batch_rows: usize) -> Self {
         Options {

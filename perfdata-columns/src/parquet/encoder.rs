@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 const MOST_ROWS: usize = 1 << 20;
 
 /// Size in bytes of the encoded columns after which a row group is written.
-const MOST_MEMORY: usize = 32 << 20;
+const MOST_MEMORY: usize = 24 << 20;
 
 /// Encodes record batches and writes row groups.
 pub(super) struct Encoder {

@@ -19,7 +19,7 @@ pub(super) type Out = Box<dyn Write + Send>;
 
 /// Writes record batches to a Parquet file, compressed with zstd.
 ///
-/// A row group has at most 1,048,576 rows, and about 32 MiB of encoded data; it is written when it
+/// A row group has at most 1,048,576 rows, and about 24 MiB of encoded data; it is written when it
 /// is complete. The output is not read and needs no seeking. It is valid after
 /// [`finish`](Self::finish).
 ///
