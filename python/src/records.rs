@@ -254,7 +254,7 @@ fn made_sample_id<'py>(py: Python<'py>, shown: &Shown<'_>) -> PyResult<Option<Bo
 fn json(shown: &Shown<'_>) -> String {
     let mut json = Json::compact();
     shown.json(&mut json, false);
-    json.out
+    json.into_text()
 }
 
 fn text_of(shown: &Shown<'_>) -> String {

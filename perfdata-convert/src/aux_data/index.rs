@@ -228,7 +228,7 @@ impl Index {
     /// Writes the text so far.
     fn flush(&mut self) -> Result<()> {
         self.out
-            .write_all(self.json.out.as_bytes())
+            .write_all(&self.json.out)
             .map_err(Error::io(INDEX))?;
         self.json.out.clear();
         Ok(())
@@ -236,7 +236,7 @@ impl Index {
 
     fn finish(mut self) -> Result<()> {
         self.json.close();
-        self.json.out.push('\n');
+        self.json.end_line();
         self.flush()?;
         self.out.flush().map_err(Error::io(INDEX))
     }

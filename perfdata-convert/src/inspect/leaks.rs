@@ -253,8 +253,8 @@ impl Leaks {
             json.number("unreadable_bytes", self.unreadable);
         }
         json.close();
-        json.out.push('\n');
-        json.out
+        json.end_line();
+        json.into_text()
     }
 }
 

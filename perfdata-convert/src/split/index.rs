@@ -55,9 +55,9 @@ pub(super) fn write(
     }
     json.close();
     json.close();
-    json.out.push('\n');
+    json.end_line();
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     let mut file = interrupt::open(&options, path).map_err(Error::io(path))?;
-    file.write_all(json.out.as_bytes()).map_err(Error::io(path))
+    file.write_all(&json.out).map_err(Error::io(path))
 }

@@ -240,7 +240,7 @@ fn json_of(section: &Section) -> String {
     json.object("");
     json.value("value", &section.value);
     json.close();
-    let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    let json: serde_json::Value = serde_json::from_slice(&json.out).expect("JSON");
     json["value"].to_string()
 }
 

@@ -11,7 +11,7 @@ use perfdata_tests::recordings::{self, Recording};
 /// Returns the records of an input as JSON Lines, and the descriptions of damage.
 fn pulled(input: Input) -> Result<(String, Vec<String>), perfdata_convert::Error> {
     let mut pull = Pull::new(input)?;
-    let (mut text, mut damage) = (String::new(), Vec::new());
+    let (mut text, mut damage) = (Vec::new(), Vec::new());
     while !pull.is_finished() {
         if let Some(copy) = pull.next(|_| true)? {
             let raw = copy.raw().expect("a complete record");
@@ -23,12 +23,12 @@ fn pulled(input: Input) -> Result<(String, Vec<String>), perfdata_convert::Error
                 .with_registers(Registers::of(recording));
             let mut json = Json::compact_in(text);
             shown.json(&mut json, false);
-            json.out.push('\n');
+            json.end_line();
             text = json.out;
         }
         damage.extend(pull.take_damage());
     }
-    Ok((text, damage))
+    Ok((String::from_utf8(text).expect("JSON"), damage))
 }
 
 fn dumped(input: Input) -> Result<(String, Vec<String>), perfdata_convert::Error> {

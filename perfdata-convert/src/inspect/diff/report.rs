@@ -127,8 +127,8 @@ impl Diff {
             json.object("");
             json.number("left_out", left_out);
             json.close();
-            json.out.push('\n');
-            write(out, &json.out)?;
+            json.end_line();
+            write(out, &json.into_text())?;
         }
         Ok(summary.differs)
     }
@@ -287,8 +287,8 @@ fn object(part: Part, difference: &Difference) -> String {
         }
     }
     json.close();
-    json.out.push('\n');
-    json.out
+    json.end_line();
+    json.into_text()
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Result<()> {

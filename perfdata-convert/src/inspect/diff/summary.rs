@@ -269,8 +269,8 @@ impl Summary {
         push_row(&mut json, &total);
         json.close();
         json.close();
-        json.out.push('\n');
-        json.out
+        json.end_line();
+        json.into_text()
     }
 }
 

@@ -12,10 +12,10 @@ const PAIRS: [[u8; 2]; 100] = {
 };
 
 /// Appends a number.
-pub fn push(out: &mut String, number: u64) {
+pub fn push(out: &mut Vec<u8>, number: u64) {
     // Most numbers are small: PIDs, CPUs and sizes.
     if number < 10 {
-        return out.push(char::from(b'0' + number as u8));
+        return out.push(b'0' + number as u8);
     }
     let mut digits = [0; 20];
     let mut start = digits.len();
@@ -37,14 +37,13 @@ pub fn push(out: &mut String, number: u64) {
             *place = b'0' + rest as u8;
         }
     }
-    let digits = digits.get(start..).unwrap_or_default();
-    out.push_str(std::str::from_utf8(digits).unwrap_or_default());
+    out.extend_from_slice(digits.get(start..).unwrap_or_default());
 }
 
 /// Appends a signed number.
-pub fn push_signed(out: &mut String, number: i64) {
+pub fn push_signed(out: &mut Vec<u8>, number: i64) {
     if number < 0 {
-        out.push('-');
+        out.push(b'-');
     }
     push(out, number.unsigned_abs());
 }
@@ -59,12 +58,12 @@ mod tests {
         let numbers = powers.flat_map(|power| [power - 1, power, power + 1, power.wrapping_mul(7)]);
         let random = (0..1000).map(|at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 64));
         for number in numbers.chain(random).chain([u64::MAX, 1 << 63]) {
-            let mut text = String::new();
+            let mut text = Vec::new();
             push(&mut text, number);
-            assert_eq!(text, number.to_string());
-            let (mut signed, number) = (String::new(), number.cast_signed());
+            assert_eq!(text, number.to_string().as_bytes());
+            let (mut signed, number) = (Vec::new(), number.cast_signed());
             push_signed(&mut signed, number);
-            assert_eq!(signed, number.to_string());
+            assert_eq!(signed, number.to_string().as_bytes());
         }
     }
 }

@@ -102,8 +102,8 @@ impl Dump {
             _ => {}
         }
         let spare = Spare::default();
-        let take = |text: String| {
-            let written = printer.out.write_all(text.as_bytes());
+        let take = |text: Vec<u8>| {
+            let written = printer.out.write_all(&text);
             spare.put(text);
             written.map_err(Error::io("standard output"))
         };
@@ -162,7 +162,7 @@ impl Dump {
     fn feed(
         &self,
         reader: &mut BoxedSource,
-        intake: &mut JobQueue<'_, Job<String>>,
+        intake: &mut JobQueue<'_, Job<Vec<u8>>>,
         spare: &Spare,
     ) -> Result<Fed> {
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, spare);
@@ -221,37 +221,43 @@ impl Dump {
         batch: &Batch,
         StateAt { recording, names }: StateAt<'_>,
         spare: &Spare,
-    ) -> String {
-        let mut text = spare.take();
+    ) -> Vec<u8> {
         let registers = Registers::of(recording);
-        for (raw, inner) in batch.records() {
-            let shown = Shown::new(&raw, inner, recording, names).with_registers(registers);
-            if self.json {
+        let all = batch.records().map(|(raw, inner)| {
+            Shown::new(&raw, inner, recording, names).with_registers(registers)
+        });
+        if self.json {
+            let mut text = spare.take();
+            for shown in all {
                 let mut json = Json::compact_in(text);
                 shown.json(&mut json, self.hex);
-                json.out.push('\n');
+                json.end_line();
                 text = json.out;
-            } else if self.hex {
-                shown.hex(&mut text);
-            } else {
-                shown.text(&mut text);
+            }
+            return text;
+        }
+        let mut text = String::from_utf8(spare.take()).unwrap_or_default();
+        for shown in all {
+            match self.hex {
+                true => shown.hex(&mut text),
+                false => shown.text(&mut text),
             }
         }
-        text
+        text.into_bytes()
     }
 }
 
 /// The memory of texts that were written, for the next ones.
 #[derive(Debug, Default)]
-struct Spare(Mutex<Vec<String>>);
+struct Spare(Mutex<Vec<Vec<u8>>>);
 
 impl Spare {
-    fn take(&self) -> String {
+    fn take(&self) -> Vec<u8> {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spare.pop().unwrap_or_default()
     }
 
-    fn put(&self, mut text: String) {
+    fn put(&self, mut text: Vec<u8>) {
         text.clear();
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spare.push(text);
@@ -270,12 +276,10 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn write(&mut self, text: &mut String) -> Result<()> {
+    fn write(&mut self, text: &[u8]) -> Result<()> {
         self.out
-            .write_all(text.as_bytes())
-            .map_err(Error::io("standard output"))?;
-        text.clear();
-        Ok(())
+            .write_all(text)
+            .map_err(Error::io("standard output"))
     }
 
     fn pipe_header(&mut self, model: &Recording) -> Result<()> {
@@ -385,31 +389,40 @@ impl Printer<'_> {
     ) -> Result<()> {
         let is_json = self.dump.json;
         let mut result = Ok(());
-        let mut flush = |text: &mut String| {
-            if text.len() >= BLOCK && result.is_ok() {
+        // Returns whether the text was written.
+        let mut flush = |text: &[u8]| {
+            let is_due = text.len() >= BLOCK && result.is_ok();
+            if is_due {
                 result = self.write(text);
             }
+            is_due
         };
-        let mut rest = if is_json {
+        let rest = if is_json {
             let mut json = Json::compact();
             json.object("");
             json.number("offset", offset);
             json.text("part", title.as_bytes());
             json.number("size", bytes.len() as u64);
-            hex::push_json(&mut json, describe, bytes, |json| flush(&mut json.out));
+            hex::push_json(&mut json, describe, bytes, |json| {
+                if flush(&json.out) {
+                    json.out.clear();
+                }
+            });
             json.close();
-            json.out.push('\n');
+            json.end_line();
             json.out
         } else {
             let mut text = String::new();
             let _ = writeln!(text, "{offset:#x} {title}, {} bytes", bytes.len());
             hex::each_span(describe, |span| {
                 hex::push_text(&mut text, &span, bytes, Some(offset));
-                flush(&mut text);
+                if flush(text.as_bytes()) {
+                    text.clear();
+                }
             });
-            text
+            text.into_bytes()
         };
         result?;
-        self.write(&mut rest)
+        self.write(&rest)
     }
 }

@@ -1,6 +1,6 @@
 //! Values as JSON. `docs/json.md` describes the representation of each kind of value.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use perfdata_core::record::CallchainContext;
@@ -11,8 +11,9 @@ use super::{decimal, is_filling, signed, text};
 /// Writes JSON incrementally, without values in memory.
 #[derive(Debug, Default)]
 pub struct Json {
-    /// The text so far.
-    pub out: String,
+    /// The text so far, in UTF-8. Numbers and names are appended as bytes: checking each of them
+    /// takes longer than writing it.
+    pub out: Vec<u8>,
     /// The enclosing structures and lists. The fields of a flat structure belong to the structure
     /// around it.
     frames: Vec<Frame>,
@@ -38,7 +39,7 @@ impl Json {
     }
 
     /// Returns a writer of text without line breaks that appends to `out`.
-    pub fn compact_in(out: String) -> Self {
+    pub fn compact_in(out: Vec<u8>) -> Self {
         Json {
             out,
             ..Self::default()
@@ -53,6 +54,17 @@ impl Json {
         }
     }
 
+    /// Ends a line.
+    pub fn end_line(&mut self) {
+        self.out.push(b'\n');
+    }
+
+    /// Returns the text.
+    pub fn into_text(self) -> String {
+        String::from_utf8(self.out)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
     fn depth(&self) -> usize {
         self.frames
             .iter()
@@ -62,9 +74,9 @@ impl Json {
 
     fn new_line(&mut self) {
         if self.pretty {
-            self.out.push('\n');
+            self.out.push(b'\n');
             for _ in 0..self.depth() {
-                self.out.push_str("  ");
+                self.out.extend_from_slice(b"  ");
             }
         }
     }
@@ -85,16 +97,16 @@ impl Json {
         if self.inner == Some(Frame::Object) {
             // Only unknown content has no name.
             let name = if name.is_empty() { "bytes" } else { name };
-            self.out.push('"');
-            self.out.push_str(name);
-            self.out.push_str("\":");
+            self.out.push(b'"');
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(b"\":");
             self.end_key();
         }
     }
 
     fn begin_key(&mut self) {
         if self.comma {
-            self.out.push(',');
+            self.out.push(b',');
         }
         self.comma = true;
         if self.inner.is_some() {
@@ -104,11 +116,11 @@ impl Json {
 
     fn end_key(&mut self) {
         if self.pretty {
-            self.out.push(' ');
+            self.out.push(b' ');
         }
     }
 
-    fn open(&mut self, frame: Frame, bracket: char) {
+    fn open(&mut self, frame: Frame, bracket: u8) {
         self.out.push(bracket);
         self.frames.push(frame);
         self.inner = Some(frame);
@@ -118,13 +130,13 @@ impl Json {
     /// Begins an object as the field `name` of the enclosing object.
     pub fn object(&mut self, name: &str) {
         self.key(name);
-        self.open(Frame::Object, '{');
+        self.open(Frame::Object, b'{');
     }
 
     /// Begins a list as the field `name` of the enclosing object.
     pub fn list(&mut self, name: &str) {
         self.key(name);
-        self.open(Frame::List, '[');
+        self.open(Frame::List, b'[');
     }
 
     /// Ends the innermost object or list.
@@ -139,9 +151,9 @@ impl Json {
             self.new_line();
         }
         self.out.push(if frame == Some(Frame::Object) {
-            '}'
+            b'}'
         } else {
-            ']'
+            b']'
         });
         self.comma = true;
     }
@@ -194,7 +206,7 @@ impl Json {
     /// Writes an element of the innermost list on a single line.
     pub fn on_line(&mut self, element: impl FnOnce(&mut Self)) {
         if std::mem::take(&mut self.comma) {
-            self.out.push(',');
+            self.out.push(b',');
         }
         self.new_line();
         let pretty = std::mem::replace(&mut self.pretty, false);
@@ -214,13 +226,13 @@ impl Visitor for Json {
             self.frames.push(Frame::Flat)
         } else {
             self.declared_key(name);
-            self.open(Frame::Object, '{');
+            self.open(Frame::Object, b'{');
         }
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
         self.declared_key(name);
-        self.open(Frame::List, '[');
+        self.open(Frame::List, b'[');
     }
 
     fn end(&mut self) {
@@ -229,13 +241,13 @@ impl Visitor for Json {
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
         self.declared_key(name);
-        self.open(Frame::List, '[');
+        self.open(Frame::List, b'[');
         for &word in words {
             match style {
                 // Callchains and registers: the largest part of the output.
                 Style::Hex | Style::Address | Style::Callchain if !self.pretty => {
                     if std::mem::replace(&mut self.comma, true) {
-                        self.out.push(',');
+                        self.out.push(b',');
                     }
                     self.hex(word);
                 }
@@ -322,24 +334,25 @@ impl Json {
 
     /// Writes a word in hexadecimal digits, as a string.
     fn hex(&mut self, word: u64) {
-        self.out.push_str("\"0x");
+        self.out.extend_from_slice(b"\"0x");
         text::push_hex_number(&mut self.out, word);
-        self.out.push('"');
+        self.out.push(b'"');
     }
 
     fn hex_bytes(&mut self, bytes: &[u8]) {
-        self.out.push('"');
-        text::push_hex(&mut self.out, bytes);
-        self.out.push('"');
+        self.out.push(b'"');
+        let digits = bytes.iter().copied().flat_map(text::hex_pair);
+        self.out.extend(digits);
+        self.out.push(b'"');
     }
 
     /// Writes flags as a list of names, or as an object with numbers if a field has several bits.
     fn flags(&mut self, word: u64, fields: &'static [Field]) {
         let numbers = fields.iter().any(|field| field.width > 1);
         if numbers {
-            self.open(Frame::Object, '{')
+            self.open(Frame::Object, b'{')
         } else {
-            self.open(Frame::List, '[')
+            self.open(Frame::List, b'[')
         }
         for (name, value) in set_fields(word, fields) {
             match (numbers, name) {
@@ -356,26 +369,26 @@ impl Json {
 /// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed
 /// by its two hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no
 /// information is lost. Control characters are escaped.
-fn push_string(out: &mut String, bytes: &[u8]) {
-    out.push('"');
-    if is_plain(bytes)
-        && let Ok(text) = std::str::from_utf8(bytes)
-    {
-        out.push_str(text);
-        out.push('"');
+fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    if is_plain(bytes) {
+        out.extend_from_slice(bytes);
+        out.push(b'"');
         return;
     }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
-                '"' | '\\' => out.extend(['\\', c]),
+                '"' | '\\' => out.extend([b'\\', c as u8]),
                 '\u{fffd}' => c
                     .encode_utf8(&mut [0; 4])
                     .bytes()
                     .for_each(|byte| push_byte(out, byte)),
-                ' '..='~' => out.push(c),
+                ' '..='~' => out.push(c as u8),
                 // A printable character escapes to itself.
-                c if c.escape_debug().len() == 1 => out.push(c),
+                c if c.escape_debug().len() == 1 => {
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
                 c => {
                     for unit in c.encode_utf16(&mut [0; 2]) {
                         let _ = write!(out, "\\u{unit:04x}");
@@ -388,7 +401,7 @@ fn push_string(out: &mut String, bytes: &[u8]) {
             .iter()
             .for_each(|&byte| push_byte(out, byte));
     }
-    out.push('"');
+    out.push(b'"');
 }
 
 /// Returns whether a string of these bytes has no escaped character.
@@ -400,14 +413,14 @@ fn is_plain(bytes: &[u8]) -> bool {
 }
 
 /// Appends the name of a field.
-fn push_key(out: &mut String, name: &str) {
+fn push_key(out: &mut Vec<u8>, name: &str) {
     // Only unknown content has no name.
     let name = if name.is_empty() { "bytes" } else { name };
     push_string(out, name.as_bytes());
-    out.push(':');
+    out.push(b':');
 }
 
-fn push_byte(out: &mut String, byte: u8) {
+fn push_byte(out: &mut Vec<u8>, byte: u8) {
     let _ = write!(out, "\u{fffd}{byte:02x}");
 }
 
@@ -415,18 +428,22 @@ fn push_byte(out: &mut String, byte: u8) {
 mod tests {
     use super::*;
 
+    fn text(out: &[u8]) -> &str {
+        std::str::from_utf8(out).expect("UTF-8")
+    }
+
     #[test]
     fn strings_lose_nothing() {
-        let mut out = String::new();
+        let mut out = Vec::new();
         push_string(&mut out, "a\"\\é\n\u{9b}\u{1f600}".as_bytes());
-        assert_eq!(out, "\"a\\\"\\\\é\\u000a\\u009b\u{1f600}\"");
+        assert_eq!(text(&out), "\"a\\\"\\\\é\\u000a\\u009b\u{1f600}\"");
         assert_eq!(
-            serde_json::from_str::<String>(&out).expect("JSON"),
+            serde_json::from_slice::<String>(&out).expect("JSON"),
             "a\"\\é\n\u{9b}\u{1f600}"
         );
         out.clear();
         push_string(&mut out, b"\xff|\xef\xbf\xbd");
-        assert_eq!(out, "\"\u{fffd}ff|\u{fffd}ef\u{fffd}bf\u{fffd}bd\"");
+        assert_eq!(text(&out), "\"\u{fffd}ff|\u{fffd}ef\u{fffd}bf\u{fffd}bd\"");
     }
 
     #[test]
@@ -454,7 +471,7 @@ mod tests {
         let mut json = Json::compact();
         json.words("", &words, Style::Hex);
         let expected: Vec<_> = words.iter().map(|word| format!("\"{word:#x}\"")).collect();
-        assert_eq!(json.out, format!("[{}]", expected.join(",")));
+        assert_eq!(json.into_text(), format!("[{}]", expected.join(",")));
     }
 
     #[test]
@@ -469,7 +486,7 @@ mod tests {
             (2..4).for_each(|number| json.on_line(|json| json.number("", number)));
             json.close();
             json.close();
-            json.out
+            json.into_text()
         };
         let (compact, pretty) = (write(Json::compact()), write(Json::pretty()));
         assert_eq!(compact, r#"{"a":1,"empty":[],"b":["x","y"],"c":[2,3]}"#);

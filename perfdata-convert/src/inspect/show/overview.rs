@@ -401,8 +401,8 @@ impl Overview {
         }
         json.texts("damage", &self.damage);
         json.close();
-        json.out.push('\n');
-        json.out
+        json.end_line();
+        json.into_text()
     }
 }
 

@@ -60,7 +60,7 @@ pub fn html(survey: &ChartData, name: &[u8]) -> String {
     let data = format!(
         "{{\"info\":{},\"charts\":{}}}",
         survey.overview.json().trim_end(),
-        json.out
+        json.into_text()
     );
     let data = data.replace('<', "\\u003c");
     match TEMPLATE.split_once(PLACE) {

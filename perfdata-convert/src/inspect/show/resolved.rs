@@ -51,7 +51,8 @@ impl Resolved {
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
         let (reader, _) = input.reader()?;
         let mut samples = Samples::new(reader)?;
-        let (mut text, mut damage, mut errors) = (String::new(), Vec::new(), 0);
+        let (mut text, mut line) = (Vec::new(), String::new());
+        let (mut damage, mut errors) = (Vec::new(), 0);
         let mut left = self.limit.unwrap_or(u64::MAX);
         while left > 0 {
             let sample = match samples.next() {
@@ -71,7 +72,9 @@ impl Resolved {
             if self.json {
                 text = json(text, &sample);
             } else {
-                push_text(&mut text, &sample);
+                line.clear();
+                push_text(&mut line, &sample);
+                text.extend_from_slice(line.as_bytes());
             }
             left -= 1;
             if text.len() >= BLOCK {
@@ -96,9 +99,8 @@ impl Resolved {
     }
 }
 
-fn write(text: &mut String, out: &mut dyn Write) -> Result<()> {
-    out.write_all(text.as_bytes())
-        .map_err(Error::io("standard output"))?;
+fn write(text: &mut Vec<u8>, out: &mut dyn Write) -> Result<()> {
+    out.write_all(text).map_err(Error::io("standard output"))?;
     text.clear();
     Ok(())
 }
@@ -162,7 +164,7 @@ fn push_frame(out: &mut String, frame: &Frame<'_>) {
 }
 
 /// Appends one object on a line to `text`.
-fn json(text: String, sample: &Sample<'_>) -> String {
+fn json(text: Vec<u8>, sample: &Sample<'_>) -> Vec<u8> {
     let mut json = Json::compact_in(text);
     json.object("");
     json.number("offset", sample.record().offset);
@@ -202,7 +204,7 @@ fn json(text: String, sample: &Sample<'_>) -> String {
         json.close();
     }
     json.close();
-    json.out.push('\n');
+    json.end_line();
     json.out
 }
 

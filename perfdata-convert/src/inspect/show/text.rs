@@ -63,21 +63,26 @@ pub fn push_hex(out: &mut String, bytes: &[u8]) {
     let mut digits = [[0; 2]; 32];
     for part in bytes.chunks(digits.len()) {
         for (pair, byte) in digits.iter_mut().zip(part) {
-            *pair = [digit(byte >> 4), digit(*byte)];
+            *pair = hex_pair(*byte);
         }
         let digits = digits.get(..part.len()).unwrap_or_default().as_flattened();
         out.push_str(std::str::from_utf8(digits).unwrap_or_default());
     }
 }
 
+/// Returns the hexadecimal digits of a byte.
+pub(super) fn hex_pair(byte: u8) -> [u8; 2] {
+    [digit(byte >> 4), digit(byte)]
+}
+
 /// Appends a number in hexadecimal, without leading zeros.
-pub fn push_hex_number(out: &mut String, number: u64) {
+pub(super) fn push_hex_number(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 16];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        pair.copy_from_slice(&[digit(byte >> 4), digit(byte)]);
+        pair.copy_from_slice(&hex_pair(byte));
     }
     let zeros = (number.leading_zeros() / 4).min(15) as usize;
-    out.push_str(std::str::from_utf8(digits.get(zeros..).unwrap_or_default()).unwrap_or_default());
+    out.extend_from_slice(digits.get(zeros..).unwrap_or_default());
 }
 
 /// TextLimits for long values.

@@ -282,8 +282,8 @@ impl Report {
         json.close();
         json.number("left_out", self.left_out);
         json.close();
-        json.out.push('\n');
-        json.out
+        json.end_line();
+        json.into_text()
     }
 }
 
