@@ -7,8 +7,9 @@ use crate::unwinder::Task;
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     values: [u64; REGISTERS],
-    /// One bit for each register with a known value.
-    pub known: u128,
+    /// One bit for each register with a known value: in two words, because a number with 128 bits
+    /// is slow to shift.
+    known: [u64; 2],
     pub pc: u64,
     /// Whether the pc is the address of an instruction that was not executed, as opposed to a return
     /// address.
@@ -16,20 +17,37 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
         let value = self.values.get(usize::from(register)).copied()?;
-        (self.known >> (register & 127) & 1 == 1).then_some(value)
+        let known = self.known.get(usize::from(register >> 6 & 1))?;
+        (known >> (register & 63) & 1 == 1).then_some(value)
     }
 
+    #[inline]
     pub fn set(&mut self, register: u8, value: Option<u64>) {
-        let bit = 1_u128 << (register & 127);
-        self.known &= !bit;
-        if let Some(value) = value
-            && let Some(place) = self.values.get_mut(usize::from(register))
-        {
-            *place = value;
-            self.known |= bit;
+        let (Some(place), Some(known)) = (
+            self.values.get_mut(usize::from(register)),
+            self.known.get_mut(usize::from(register >> 6 & 1)),
+        ) else {
+            return;
+        };
+        let bit = 1 << (register & 63);
+        match value {
+            Some(value) => {
+                *place = value;
+                *known |= bit;
+            }
+            None => *known &= !bit,
         }
+    }
+
+    /// Forgets the registers that are not in `kept`, which has one bit for each DWARF number.
+    #[inline]
+    pub fn keep(&mut self, kept: u128) {
+        let [low, high] = &mut self.known;
+        *low &= kept as u64;
+        *high &= (kept >> 64) as u64;
     }
 }
 
@@ -38,7 +56,7 @@ pub(crate) fn first_frame(task: &Task<'_>) -> Option<Frame> {
     let (ip, _) = task.machine.pointers();
     let mut frame = Frame {
         values: [0; REGISTERS],
-        known: 0,
+        known: [0; 2],
         pc: 0,
         is_exact: true,
     };

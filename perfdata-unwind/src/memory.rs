@@ -15,6 +15,7 @@ pub(crate) struct Memory<'a, M> {
 }
 
 /// Why memory cannot be read.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Unknown {
     /// It may be on the stack, after the end of the copy.
     Stack,
@@ -26,6 +27,24 @@ pub(crate) enum Unknown {
 pub(crate) const STACK: u64 = 8 << 20;
 
 impl<M: Maps> Memory<'_, M> {
+    /// Returns the word at an address.
+    #[inline]
+    pub fn word(&self, address: u64) -> Result<u64, Unknown> {
+        let size = self.task.machine.word();
+        if size == 8
+            && let Some(offset) = address.checked_sub(self.start)
+            && let Ok(at) = usize::try_from(offset)
+            && let Some(rest) = self.task.stack.get(at..)
+            && let Some(word) = rest.first_chunk()
+        {
+            return Ok(match self.is_big_endian {
+                true => u64::from_be_bytes(*word),
+                false => u64::from_le_bytes(*word),
+            });
+        }
+        self.read(address, size)
+    }
+
     /// Returns `size` bytes at an address, as a number.
     pub fn read(&self, address: u64, size: u8) -> Result<u64, Unknown> {
         let offset = address.checked_sub(self.start);

@@ -133,6 +133,8 @@ pub(crate) struct Packed {
     pub cfa_register: u8,
     pub return_register: u8,
     pub is_signal: bool,
+    /// Whether all rules are words at the CFA plus an offset.
+    pub is_saved: bool,
     count: u8,
     pub cfa_offset: i32,
     rules: [PackedRule; MOST_PACKED],
@@ -167,6 +169,10 @@ impl Packed {
             cfa_register,
             return_register: row.return_register,
             is_signal: row.is_signal,
+            is_saved: row
+                .rules
+                .iter()
+                .all(|(_, rule)| matches!(rule, Rule::Offset(_))),
             count: u8::try_from(row.rules.len()).ok()?,
             cfa_offset: i32::try_from(offset).ok()?,
             rules,

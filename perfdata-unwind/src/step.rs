@@ -14,7 +14,7 @@ pub(crate) type Stepped = (u64, Option<u64>);
 /// Changes a frame to that of the caller, before any rule is applied: with the preserved registers,
 /// and the CFA as its stack pointer.
 fn enter_caller(frame: &mut Frame, machine: Machine, cfa: u64) {
-    frame.known &= machine.preserved();
+    frame.keep(machine.preserved());
     frame.set(machine.stack_pointer(), Some(machine.callers_stack(cfa)));
 }
 
@@ -35,6 +35,9 @@ pub(crate) fn packed_step<M: Maps>(
     let machine = memory.task.machine;
     let base = frame.get(row.cfa_register).ok_or(End::Other)?;
     let cfa = machine.truncated(base.wrapping_add_signed(row.cfa_offset.into()));
+    if row.is_saved {
+        return saved_step(row, cfa, frame, memory);
+    }
     // Without a rule, the return address is still in its register.
     let mut pc = Some(frame.get(row.return_register));
     // All values are those of the function, so that no rule sees the result of another.
@@ -67,6 +70,29 @@ pub(crate) fn packed_step<M: Maps>(
         frame.set(rule.register, value);
     }
     Ok((cfa, pc))
+}
+
+/// As [`packed_step`], for a row whose rules are all words in memory. None of them needs a register,
+/// so the values go into the frame at once.
+#[inline]
+fn saved_step<M: Maps>(
+    row: &Packed,
+    cfa: u64,
+    frame: &mut Frame,
+    memory: &Memory<'_, M>,
+) -> Result<Stepped, End> {
+    let machine = memory.task.machine;
+    let mut pc = frame.get(row.return_register);
+    enter_caller(frame, machine, cfa);
+    for rule in row.rules() {
+        let address = machine.truncated(cfa.wrapping_add_signed(rule.value.into()));
+        let value = memory.word(address);
+        if rule.register == row.return_register {
+            pc = Some(value.map_err(ended)?);
+        }
+        frame.set(rule.register, value.ok());
+    }
+    Ok((cfa, known(Some(pc))?))
 }
 
 /// As [`packed_step`], for a row with any rules.

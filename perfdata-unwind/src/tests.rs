@@ -3,6 +3,7 @@
 mod exidx;
 mod made;
 mod sections;
+mod steps;
 
 use perfdata_symbols::{Elf, ObjectFiles};
 

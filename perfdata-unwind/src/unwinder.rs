@@ -5,7 +5,6 @@ use gimli::UnwindContext;
 use crate::frame::{Frame, first_frame};
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::object::Object;
 use crate::objects::{ObjectId, Objects};
 use crate::row::{Packed, Row as FullRow};
 use crate::step::{full_step, packed_step, pointer_step};
@@ -84,11 +83,20 @@ enum Row {
     Full(Box<FullRow>),
 }
 
-/// The row for an address of an object, if there is one.
+/// A place in an object, for a machine with words of `word` bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    object: ObjectId,
+    /// Offset in the file in bytes.
+    offset: u64,
+    word: u8,
+}
+
+/// The row for a place, if there is one.
 #[derive(Debug, Clone)]
 struct Slot {
-    object: ObjectId,
-    address: u64,
+    place: Place,
+    is_big_endian: bool,
     row: Option<Row>,
 }
 
@@ -212,7 +220,7 @@ impl Unwinder {
         Ok((cfa, is_signal))
     }
 
-    /// Returns the row for an address of the task.
+    /// Returns the row for an address of the task, from the cache if it is there.
     fn row_at<M: Maps>(&mut self, address: u64, memory: &mut Memory<'_, M>) -> Result<&Row, End> {
         let mapped = match memory.maps.at(address) {
             At::Object(mapped) => mapped,
@@ -220,56 +228,56 @@ impl Unwinder {
             At::Nothing => return Err(End::Unmapped),
         };
         let id = mapped.object;
-        let object = memory.objects.get(id).map_err(|_| End::Object(id))?;
-        memory.is_big_endian = object.form().is_big_endian;
-        let offset = address
-            .wrapping_sub(mapped.start)
-            .wrapping_add(mapped.pgoff);
-        let address = object.address_of(offset).ok_or(End::NoRule(id))?;
-        self.row(id, object, address, memory.task.machine)
-            .ok_or(End::NoRule(id))
-    }
-
-    /// Returns the row for an address of an object, from the cache if it is there; `None` if there is
-    /// none.
-    fn row(
-        &mut self,
-        id: ObjectId,
-        object: &Object,
-        address: u64,
-        machine: Machine,
-    ) -> Option<&Row> {
-        // Multiplication by the golden ratio distributes neighbouring addresses.
-        let key = address ^ (id.index() as u64).rotate_left(40);
+        let place = Place {
+            object: id,
+            offset: address
+                .wrapping_sub(mapped.start)
+                .wrapping_add(mapped.pgoff),
+            word: memory.task.machine.word(),
+        };
+        // Multiplication by the golden ratio distributes neighbouring places.
+        let key = place.offset ^ (id.index() as u64).rotate_left(40);
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let number = self
-            .slots
-            .get_mut(usize::try_from(hash).unwrap_or(0) & (SLOTS - 1))?;
-        let at = usize::try_from(*number).ok()?.wrapping_sub(1);
-        let is_known = |slot: &Slot| (slot.object, slot.address) == (id, address);
-        if !self.cache.get(at).is_some_and(is_known) {
-            // The addresses of an object of another class mean something else.
-            let row = match object.form().address_size == machine.word() {
-                true => object.row(address, &mut self.context),
-                false => None,
-            };
-            let slot = Slot {
-                object: id,
-                address,
-                row: row.map(|row| match Packed::of(&row) {
-                    Some(packed) => Row::Packed(packed),
-                    None => Row::Full(Box::new(row)),
-                }),
-            };
+        let hash = usize::try_from(hash).unwrap_or(0) & (SLOTS - 1);
+        let number = self.slots.get(hash).copied().unwrap_or(0);
+        let mut at = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
+        if self.cache.get(at).is_none_or(|slot| slot.place != place) {
+            let slot = self.slot(place, memory.objects)?;
             match self.cache.get_mut(at) {
                 Some(old) => *old = slot,
                 None => {
+                    at = self.cache.len();
                     self.cache.push(slot);
-                    *number = u32::try_from(self.cache.len()).ok()?;
+                    if let Some(number) = self.slots.get_mut(hash) {
+                        *number = u32::try_from(self.cache.len()).unwrap_or(0);
+                    }
                 }
             }
         }
-        let at = usize::try_from(*number).ok()?.wrapping_sub(1);
-        self.cache.get(at)?.row.as_ref()
+        let slot = self.cache.get(at).ok_or(End::NoRule(id))?;
+        memory.is_big_endian = slot.is_big_endian;
+        slot.row.as_ref().ok_or(End::NoRule(id))
+    }
+
+    /// Returns the row for a place.
+    #[cold]
+    fn slot(&mut self, place: Place, objects: &Objects) -> Result<Slot, End> {
+        let object = objects.get(place.object);
+        let object = object.map_err(|_| End::Object(place.object))?;
+        // The addresses of an object of another class mean something else.
+        let row = match object.form().address_size == place.word {
+            true => object
+                .address_of(place.offset)
+                .and_then(|address| object.row(address, &mut self.context)),
+            false => None,
+        };
+        Ok(Slot {
+            place,
+            is_big_endian: object.form().is_big_endian,
+            row: row.map(|row| match Packed::of(&row) {
+                Some(packed) => Row::Packed(packed),
+                None => Row::Full(Box::new(row)),
+            }),
+        })
     }
 }

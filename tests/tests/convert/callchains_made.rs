@@ -32,6 +32,9 @@ const USER: u64 = CallchainContext::USER.0;
 /// The stack pointer of all samples.
 const SP: u64 = 0x7ffd_0000_1000;
 
+/// The maximum size of the copy of a stack in bytes.
+const STACK: u32 = 512;
+
 /// A record of process 7.
 enum Told<'a> {
     /// A mapping with its first address, size, and name.
@@ -70,7 +73,7 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
         config2: Some(0),
         branch_sample_type: Some(Default::default()),
         sample_regs_user: Some(1 << 6 | 1 << 7 | 1 << 8),
-        sample_stack_user: Some(64),
+        sample_stack_user: Some(STACK),
         clockid: Some(1),
         ..Attr::default()
     };
@@ -89,7 +92,7 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
             At(ip, words) => {
                 let mut data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
                 let copied = data.len() as u64;
-                data.resize(64, 0xee);
+                data.resize(STACK as usize, 0xee);
                 let body = Sample {
                     ip: Some(*ip),
                     tid,
@@ -101,7 +104,7 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
                         regs: List(vec![SP, SP, *ip]),
                     }),
                     stack_user: Some(StackUser {
-                        size: 64,
+                        size: STACK.into(),
                         data: Rest(data),
                         dyn_size: Some(copied),
                     }),
@@ -197,6 +200,48 @@ fn mappings_are_those_of_the_time() {
     assert!(chains(&result.path()).iter().all(|chain| *chain == unknown));
     let notes = result.summary.notes.join("\n");
     assert!(notes.contains("does not contain its build ID"), "{notes}");
+}
+
+/// Threads help with long callchains, and the result is the same as without them, also for the short
+/// ones and the other records between them.
+#[test]
+fn long_callchains_are_unwound_by_threads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("object");
+    fs::write(&file, object()).expect("it is written");
+    let name = file.to_str().expect("text");
+    let input = folder.path().join("in.data");
+    let stack = [FIRST + 1; STACK as usize / 8];
+    let words = |number: u64| match number {
+        0..100 => stack.len(),
+        number => number as usize % 60,
+    };
+    let mut told = vec![(1, Map(BASE, 0x4000, name))];
+    for number in 0..400 {
+        told.push((number + 2, At(FIRST, &stack[..words(number)])));
+        if number % 50 == 7 {
+            told.push((0, Round));
+        }
+    }
+    made(&input, true, &told);
+    let expected = (0..400).map(|number| {
+        let mut chain = vec![FIRST; words(number) + 2];
+        chain[0] = USER;
+        chain
+    });
+    let expected: Vec<_> = expected.collect();
+    let with = |threads| {
+        let sources = Sources::default().with_caches(Vec::new());
+        let stage = Callchains::unwound(sources.with_unverified(true)).with_threads(threads);
+        convert(&input, None, vec![Box::new(stage)]).expect("converted")
+    };
+    let alone = with(1);
+    assert_eq!(chains(&alone.path()), expected);
+    for threads in [2, 5] {
+        let made = with(threads);
+        assert_eq!(made.bytes(), alone.bytes());
+        assert_eq!(made.summary.notes, alone.summary.notes);
+    }
 }
 
 /// Returns `.eh_frame` and `.eh_frame_hdr` of a function of 0x20 bytes at 0x80 of its image. Its

@@ -1,5 +1,8 @@
 //! The mappings of a whole recording, which are read before its samples are unwound.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use perfdata_core::read::Limits;
 use perfdata_core::record::{
     Body, CpuMode, RawRecord, Record, RecordType, Registers, is_known_time,
@@ -193,26 +196,51 @@ impl Ahead {
 
 /// The mappings of a process.
 pub(super) struct ProcessMaps<'a> {
-    pub(super) space: Option<&'a Space<Piece>>,
+    space: Option<&'a Space<Piece>>,
     /// The object of each DSO; `None` if it is not a file.
-    pub(super) ids: &'a [Option<ObjectId>],
+    ids: &'a [Option<ObjectId>],
+    /// The last mapping that was found: that of the next frame is often the same.
+    last: Cell<(u64, u64, At)>,
 }
 
-impl Maps for ProcessMaps<'_> {
-    fn at(&self, address: u64) -> At {
-        let Some((_, Piece { dso, start, pgoff })) =
-            self.space.and_then(|space| space.find(address))
-        else {
-            return At::Nothing;
-        };
-        match self.ids.get(dso.index()).copied().flatten() {
+impl<'a> ProcessMaps<'a> {
+    /// Returns the mappings in `space`. `ids` contains the object of each DSO; `None` if it is not a
+    /// file.
+    pub(super) fn new(space: Option<&'a Space<Piece>>, ids: &'a [Option<ObjectId>]) -> Self {
+        ProcessMaps {
+            space,
+            ids,
+            last: Cell::new((0, 0, At::Nothing)),
+        }
+    }
+
+    fn find(&self, address: u64) -> Option<(Range<u64>, At)> {
+        let (range, piece) = self.space?.find(address)?;
+        let Piece { dso, start, pgoff } = piece;
+        let at = match self.ids.get(dso.index()).copied().flatten() {
             Some(object) => At::Object(MappedObject {
                 object,
                 start,
                 pgoff,
             }),
             None => At::Anonymous,
+        };
+        Some((range, at))
+    }
+}
+
+impl Maps for ProcessMaps<'_> {
+    #[inline]
+    fn at(&self, address: u64) -> At {
+        let (start, end, last) = self.last.get();
+        if start <= address && address < end {
+            return last;
         }
+        let Some((range, at)) = self.find(address) else {
+            return At::Nothing;
+        };
+        self.last.set((range.start, range.end, at));
+        at
     }
 }
 

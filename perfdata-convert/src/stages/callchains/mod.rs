@@ -53,6 +53,8 @@ struct Unwind {
     ahead: Option<Ahead>,
     workers: Workers,
     batch: Batch,
+    /// A converted sample.
+    out: Vec<u8>,
     /// What the threads use; `None` if it must be renewed.
     shared: Option<Arc<Shared>>,
 }
@@ -99,6 +101,7 @@ impl Callchains {
             ahead: None,
             workers: Workers::new(workers),
             batch: Batch::default(),
+            out: Vec::new(),
             shared: None,
         })))
     }
@@ -211,33 +214,12 @@ impl Callchains {
         let Mode::Unwind(unwind) = &mut self.mode else {
             return;
         };
-        let Unwind {
-            ahead: Some(ahead),
-            batch,
-            workers,
-            shared,
-            limit,
-            follows_frame_pointers,
-            ..
-        } = &mut **unwind
-        else {
-            return;
-        };
-        if batch.is_empty() {
+        if unwind.batch.is_empty() {
             return;
         }
-        let shared = shared.get_or_insert_with(|| {
-            Arc::new(Shared {
-                from: self.from.clone(),
-                to: self.to.clone(),
-                registers: ahead.registers,
-                objects: ahead.objects.clone(),
-                ids: ahead.ids.clone(),
-                limit: *limit,
-                follows_frame_pointers: *follows_frame_pointers,
-            })
-        });
-        workers.take(batch, shared);
+        if let Some(shared) = unwind.shared(&self.from, &self.to) {
+            unwind.workers.take(&mut unwind.batch, &shared);
+        }
     }
 
     /// Forwards the records of the batches that are done; at the end, waits for all.
@@ -300,11 +282,38 @@ impl Callchains {
                 space: pid.and_then(|pid| ahead.space(raw.misc, pid, time)),
             }
         });
+        if let Some(job) = &job
+            && unwind.workers.is_alone()
+            && let Some(shared) = unwind.shared(&self.from, &self.to)
+        {
+            let outcome = unwind.workers.unwind(raw, job, &shared, &mut unwind.out)?;
+            let bytes = unwind.out.as_slice();
+            self.report.sample(raw.bytes.len(), bytes.len(), outcome);
+            return next.record(&RawRecord { bytes, ..*raw });
+        }
         self.queue(raw, job, next)
     }
 }
 
 impl Unwind {
+    /// Returns what all threads use; `None` without user stacks. `from` and `to` are the events
+    /// before and after the stage.
+    fn shared(&mut self, from: &Events, to: &Events) -> Option<Arc<Shared>> {
+        let ahead = self.ahead.as_ref()?;
+        let shared = self.shared.get_or_insert_with(|| {
+            Arc::new(Shared {
+                from: from.clone(),
+                to: to.clone(),
+                registers: ahead.registers,
+                objects: ahead.objects.clone(),
+                ids: ahead.ids.clone(),
+                limit: self.limit,
+                follows_frame_pointers: self.follows_frame_pointers,
+            })
+        });
+        Some(shared.clone())
+    }
+
     /// Returns whether records wait.
     fn has_waiting(&self) -> bool {
         !self.batch.is_empty() || self.workers.are_busy()

@@ -50,6 +50,13 @@ pub(super) struct Buffers {
     frames: Vec<u64>,
 }
 
+impl Buffers {
+    /// Returns the number of words that were added to the callchain of the last sample.
+    pub(super) fn frames(&self) -> usize {
+        self.frames.len()
+    }
+}
+
 /// Replaces the user stacks of samples, one after the other.
 pub(super) struct Rewriter<'a> {
     pub(super) shared: &'a Shared,
@@ -215,10 +222,7 @@ impl Rewriter<'_> {
             registers,
             stack: user.stack,
         };
-        let maps = ProcessMaps {
-            space: job.space.as_ref(),
-            ids: &shared.ids,
-        };
+        let maps = ProcessMaps::new(job.space.as_ref(), &shared.ids);
         frames.push(CallchainContext::USER.0);
         let end = self
             .unwinder

@@ -8,15 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use perfdata_core::Events;
-use perfdata_core::record::Registers;
+use perfdata_core::record::{RawRecord, Registers};
 use perfdata_unwind::{ObjectId, Objects, Unwinder};
 
-use super::batch::Batch;
+use super::batch::{Batch, Job};
 use super::sample::{Buffers, Limit, Outcome, Rewriter};
 use crate::error::Error;
 
 /// Number of batches that wait or are processed, for each thread.
 const WAITING: usize = 2;
+
+/// Average number of user frames above which other threads are used. Copying a sample to another thread
+/// takes as long as unwinding some ten frames.
+const DEEP: usize = 32;
+
+/// Number of samples of which the average is computed.
+const MANY: usize = 64;
 
 /// What all threads use.
 #[derive(Debug)]
@@ -59,14 +66,7 @@ impl Unwound {
 
     /// Unwinds the samples of the batch.
     fn work(&mut self, shared: &Shared, worker: &mut Worker) {
-        let unwinder = worker.unwinder.get_or_insert_with(|| {
-            Unwinder::new().with_frame_pointers(shared.follows_frame_pointers)
-        });
-        let mut rewriter = Rewriter {
-            shared,
-            unwinder,
-            buffers: &mut worker.buffers,
-        };
+        let mut rewriter = worker.rewriter(shared);
         for (raw, job) in self.batch.jobs() {
             let start = self.out.len();
             let outcome = rewriter.unwind(&raw, job, &mut self.out);
@@ -84,6 +84,19 @@ struct Worker {
     buffers: Buffers,
 }
 
+impl Worker {
+    fn rewriter<'a>(&'a mut self, shared: &'a Shared) -> Rewriter<'a> {
+        let unwinder = self.unwinder.get_or_insert_with(|| {
+            Unwinder::new().with_frame_pointers(shared.follows_frame_pointers)
+        });
+        Rewriter {
+            shared,
+            unwinder,
+            buffers: &mut self.buffers,
+        }
+    }
+}
+
 /// A batch to process, and where to return it.
 type Task = (Unwound, Arc<Shared>, Sender<Unwound>);
 
@@ -97,6 +110,11 @@ pub(super) struct Workers {
     results: VecDeque<Receiver<Unwound>>,
     /// For work on this thread.
     own: Worker,
+    /// What this thread has unwound: samples, and their frames.
+    samples: usize,
+    frames: usize,
+    /// Whether callchains are so long that other threads help.
+    are_deep: bool,
     spare: Vec<Unwound>,
 }
 
@@ -110,8 +128,40 @@ impl Workers {
             threads: Vec::new(),
             results: VecDeque::new(),
             own: Worker::default(),
+            samples: 0,
+            frames: 0,
+            are_deep: false,
             spare: Vec::new(),
         }
+    }
+
+    /// Returns whether a sample is better unwound on the calling thread. Once it is not, it is not for
+    /// all following samples.
+    pub(super) fn is_alone(&self) -> bool {
+        self.count <= 1 || !self.are_deep
+    }
+
+    /// Unwinds a sample on the calling thread, which need not copy it. Replaces the contents of `out` by
+    /// the converted sample.
+    ///
+    /// # Errors
+    /// The sample is corrupt.
+    pub(super) fn unwind(
+        &mut self,
+        raw: &RawRecord<'_>,
+        job: &Job,
+        shared: &Shared,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, Error> {
+        out.clear();
+        let outcome = self.own.rewriter(shared).unwind(raw, job, out)?;
+        self.samples = self.samples.saturating_add(1);
+        self.frames = self.frames.saturating_add(self.own.buffers.frames());
+        if self.samples == MANY {
+            self.are_deep = self.frames > MANY.saturating_mul(DEEP);
+            (self.samples, self.frames) = (0, 0);
+        }
+        Ok(outcome)
     }
 
     /// Starts the threads. Without any, the work is done on this thread.
