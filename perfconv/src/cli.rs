@@ -282,6 +282,8 @@ pub enum Command {
     /// Add build IDs and generated code; accepts perf inject's options
     ///
     /// Reads standard input and writes standard output by default.
+    // As in perf, options may be repeated, and the last one counts.
+    #[command(args_override_self = true)]
     #[command(after_long_help = examples::INJECT, mut_args(inject::of_inject))]
     Inject(InjectArgs),
     /// Merge several recordings into one, by time

@@ -92,6 +92,21 @@ fn an_input_may_be_named_by_an_option() {
     assert!(both.contains("cannot be used with"), "{both}");
 }
 
+/// Scripts repeat options of perf inject: the last one counts.
+#[test]
+fn options_of_inject_may_be_repeated() {
+    let folder = folder();
+    let said = printed(
+        folder.path(),
+        "perfconv inject -q -f -b a.data -o expected.data && \
+         perfconv inject -q -f -f -b -b --force -o no.data -i a.data -o x.data && \
+         cmp expected.data x.data && ls",
+    );
+    assert!(!said.contains("no.data"), "{said}");
+    let twice = refused(folder.path(), "perfconv inject -i a.data -i p.data -i");
+    assert!(twice.contains("a value is required"), "{twice}");
+}
+
 /// The default input is the same as perf's: standard input if it is a pipe, otherwise perf.data.
 #[test]
 fn without_an_input_it_is_that_of_perf() {
