@@ -159,6 +159,8 @@ fn only_addresses_move_with_aslr() {
          perfconv dump --type COMM,MMAP2 --json moved.data",
     );
     assert_eq!(status, Some(0), "{}", output.stderr);
+    let note = "note: addresses moved; names, process IDs, sizes";
+    assert!(output.stderr.contains(note), "{}", output.stderr);
     assert!(output.stdout.contains("perf-workload"), "{}", output.stdout);
     assert!(
         !output.stdout.contains("\"addr\":\"0x55cfd445f000\""),
@@ -170,4 +172,23 @@ fn only_addresses_move_with_aslr() {
         "perfconv inject --aslr --sanitize -i a.data -o x.data",
     );
     assert_eq!(status, Some(2), "{}", output.stderr);
+}
+
+/// Stacks are unwound with the recorded addresses, before the addresses move. perf refuses this.
+#[test]
+fn callchains_of_stacks_move_with_aslr() {
+    let folder = folder();
+    let (status, output) = run(
+        folder.path(),
+        "perfconv inject --aslr --convert-callchain -i stacks.data -o one.data && \
+         perfconv inject -q --convert-callchain -i stacks.data -o unwound.data && \
+         perfconv inject -q --aslr -i unwound.data -o two.data && \
+         perfconv dump --type SAMPLE --json unwound.data | grep -o '\"ip\":\"[^\"]*' | sort -u > old && \
+         perfconv dump --type SAMPLE --json one.data > new && grep -c callchain new && \
+         ! grep -qFf old new && ! grep -q stack_user new && perfconv verify one.data && \
+         test $(stat -c %s one.data) = $(stat -c %s two.data)",
+    );
+    assert_eq!(status, Some(0), "{} {}", output.stdout, output.stderr);
+    let said = &output.stderr;
+    assert!(said.contains("user callchains unwound"), "{said}");
 }

@@ -559,7 +559,7 @@ impl Stage for Sanitize {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.report
-            .notes(self.state.as_ref().map_or(0, |state| state.removed_unknown))
+        let unknown = self.state.as_ref().map_or(0, |state| state.removed_unknown);
+        self.report.notes(unknown, &self.policy)
     }
 }

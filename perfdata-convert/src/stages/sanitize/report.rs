@@ -7,6 +7,7 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::record::RecordType;
 use perfdata_core::{Event, Events};
 
+use super::policy::{Kept, Policy};
 use crate::count::number_of;
 
 /// What was removed.
@@ -44,8 +45,8 @@ impl Report {
         self.unreadable = self.unreadable.saturating_add(bytes as u64);
     }
 
-    /// Returns the notes; `unknown` fields were removed, too.
-    pub(super) fn notes(&self, unknown: u64) -> Vec<String> {
+    /// Returns the notes; `unknown` fields were removed, too, and `policy` was applied.
+    pub(super) fn notes(&self, unknown: u64, policy: &Policy) -> Vec<String> {
         let mut notes = Vec::new();
         let list = |names: Vec<String>| names.join(", ");
         if self.parts != 0 {
@@ -79,10 +80,52 @@ impl Report {
                 number_of(self.unreadable, "byte")
             ));
         }
-        notes.push(
-            "names and IDs are pseudonyms, and addresses moved; sizes, offsets in files, time differences and rates remain"
-                .into(),
-        );
+        notes.push(summary(policy));
         notes
+    }
+}
+
+/// Returns what was replaced, and what others still see.
+fn summary(policy: &Policy) -> String {
+    let keeps_names = policy.keeps(Kept::Comms) && policy.keeps(Kept::Paths);
+    let (pseudonyms, also) = match (keeps_names, policy.keeps(Kept::Pids)) {
+        (false, false) => (Some("names and IDs are pseudonyms"), ""),
+        (false, true) => (Some("names are pseudonyms"), "process IDs, "),
+        (true, false) => (Some("process IDs are pseudonyms"), "names, "),
+        (true, true) => (None, "names, process IDs, "),
+    };
+    let moved = (!policy.keeps(Kept::Addresses)).then_some("addresses moved");
+    let replaced: Vec<&str> = [pseudonyms, moved].into_iter().flatten().collect();
+    let replaced = match replaced.join(", and ") {
+        replaced if replaced.is_empty() => replaced,
+        replaced => replaced + "; ",
+    };
+    format!("{replaced}{also}sizes, offsets in files, time differences and rates remain")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_what_is_kept() {
+        let remain = "sizes, offsets in files, time differences and rates remain";
+        let all = Policy::default();
+        assert_eq!(
+            summary(&all),
+            format!("names and IDs are pseudonyms, and addresses moved; {remain}")
+        );
+        let names = all.keep(Kept::Comms).keep(Kept::Paths);
+        assert_eq!(
+            summary(&names),
+            format!("process IDs are pseudonyms, and addresses moved; names, {remain}")
+        );
+        let only_addresses = names.keep(Kept::Pids);
+        assert_eq!(
+            summary(&only_addresses),
+            format!("addresses moved; names, process IDs, {remain}")
+        );
+        let nothing = only_addresses.keep(Kept::Addresses);
+        assert_eq!(summary(&nothing), format!("names, process IDs, {remain}"));
     }
 }
