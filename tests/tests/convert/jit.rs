@@ -465,6 +465,17 @@ fn dumps_are_found() {
         name_of(&|jit| jit.with_dumps(dumps()).with_sysroot(root())),
         [true, false]
     );
+
+    // Links to dumps are followed; those of the other file system stay inside of it.
+    for (dump, kept, link) in [
+        ("root/tmp/jit-5.dump", "root/kept", "/kept"),
+        ("dumps/jit-5.dump", "dumps/kept", "kept"),
+    ] {
+        fs::rename(place.path(dump), place.path(kept)).expect("another name");
+        symlink(link, place.path(dump)).expect("a link");
+    }
+    assert_eq!(name_of(&|jit| jit.with_dumps(dumps())), [false, true]);
+    assert_eq!(name_of(&|jit| jit.with_sysroot(root())), [true, false]);
 }
 
 /// Times are those of the recording's clock, or are converted to it.

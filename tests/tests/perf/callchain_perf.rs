@@ -309,6 +309,39 @@ fn recordings_with_objects_have_perfs_callchains() {
     }
 }
 
+/// Recordings of s390x, whose libraries belong to the perf for s390x. Their program is not there, so
+/// perf leaves out the return address in it.
+#[test]
+fn recordings_of_s390x_have_perfs_callchains() {
+    let root = recordings::root().join("../shared/recordings");
+    let systems = std::env::var_os("PERF_ORACLES").map(|folder| Path::new(&folder).join("tree"));
+    let mut compared = 0;
+    for (name, system) in [
+        ("s390x-7.2/file_dwarf.data", "sid-s390x"),
+        ("s390x-6.1/file_dwarf.data", "bookworm-s390x"),
+    ] {
+        let path = root.join(name);
+        let objects = systems.as_ref().map(|systems| systems.join(system));
+        let Some(objects) = objects.filter(|objects| objects.is_dir() && path.exists()) else {
+            continue;
+        };
+        let made = convert(&path, None, stages(Some(&objects), false)).expect("converted");
+        let notes = made.summary.notes.join("\n");
+        let reached = " user callchains end in /lab/work-s390x (";
+        assert!(notes.contains(reached), "{notes}");
+        if let Some(counts) = compare(name, &path, &made.path(), Some(&objects)) {
+            compared += 1;
+            assert!(counts.wrong.is_empty(), "{name}: {counts:?}");
+            assert!(counts.perf_is_shorter > 20, "{name}: {counts:?}");
+        }
+    }
+    if compared == 0 {
+        skipped::note(
+            "recordings of s390x, ../shared/recordings, and the perf for it with its libraries",
+        );
+    }
+}
+
 /// Compiles a program; `None` if there is no compiler.
 fn compiled(folder: &Path, name: &str, source: &str, compiler: &[&str]) -> Option<PathBuf> {
     let ending = match compiler[0] {

@@ -1,6 +1,6 @@
-//! The command lines of perf's own tests of `perf inject` (tools/perf/tests/shell in Linux 7.1:
-//! pipe_test.sh, inject-callchain.sh, jitdump-python.sh, test_java_symbol.sh,
-//! record+zstd_comp_decomp.sh, test_intel_pt.sh), with `perfconv inject` in place of `perf inject`.
+//! The command lines of perf's own tests of `perf inject` (tools/perf/tests/shell in Linux 7.2:
+//! pipe_test.sh, inject-callchain.sh, inject_aslr.sh, jitdump-python.sh, test_java_symbol.sh,
+//! record+zstd_comp_decomp.sh, record+zstd_comp_decomp_multi_record.sh, test_intel_pt.sh), with `perfconv inject` in place of `perf inject`.
 //! perf finds in the result what these tests look for.
 
 use std::fs::File;
@@ -160,6 +160,74 @@ fn build_ids() {
         shows(&data2, false, 6);
     }
     bench.piped(&["-e", "task-clock:u"], &["-b"], Path::new("/dev/null"));
+}
+
+/// inject_aslr.sh: the addresses of the function move, and the reports stay the same. A pipe is
+/// written twice, since it is needed for comparison.
+#[test]
+fn moved_addresses() {
+    let Some(bench) = Bench::new() else { return };
+    let [data, data2, clean, out] = ["data", "data2", "clean", "out"].map(|name| bench.path(name));
+    // Addresses without a name are those of the recording.
+    let reported = |input: &Path| -> Vec<String> {
+        let words = [
+            "-q",
+            "-F",
+            "overhead,sample",
+            "-s",
+            "comm,dso,sym",
+            "-g",
+            "none",
+        ];
+        let text = bench.report(input, false, &words);
+        let lines = text.lines().filter(|line| !line.contains("0x"));
+        lines.map(str::to_owned).collect()
+    };
+    // The addresses of the function's samples.
+    let addresses = |input: &Path| -> Vec<String> {
+        let mut command = bench.perf.command();
+        command
+            .args(["script", "-G", "-F", "ip,sym", "-i"])
+            .arg(input);
+        let said = perf::run(command).expect("perf can be started");
+        let lines = said.stdout.lines().filter(|line| line.contains(SYMBOL));
+        lines.map(str::to_owned).collect()
+    };
+    let record = |words: &[&str]| {
+        let words = [words, &["-e", "task-clock:u", "-o"]].concat();
+        assert!(bench.record(&words, &data));
+    };
+    let check = |what: &str| {
+        bench.inject(&["-b", "-i", text(&data), "-o", text(&clean)], &out);
+        assert_eq!(reported(&data2), reported(&clean), "{what}");
+        let [old, new] = [&clean, &data2].map(|path| addresses(path));
+        assert!(!old.is_empty() && old.len() == new.len(), "{what}");
+        assert_ne!(old, new, "{what}");
+    };
+    for line in [
+        &["-v", "--aslr"][..],
+        &["--aslr"],
+        &["-b", "--aslr"],
+        &["-v", "-b", "--aslr"],
+    ] {
+        for graph in [&[][..], &["-g"], &["--user-regs"]] {
+            record(graph);
+            let line = [line, &["-i", text(&data), "-o", text(&data2)]].concat();
+            bench.inject(&line, &out);
+            check(&format!("{line:?} {graph:?}"));
+        }
+    }
+    // From and to a pipe.
+    record(&[]);
+    bench.inject(&["-i", text(&data)], &out);
+    let mut inject = perfconv();
+    inject.args(["inject", "-b", "--aslr", "-o", text(&data2)]);
+    inject.stdin(File::open(&out).expect("a file"));
+    assert!(inject.status().expect("perfconv starts").success());
+    check("from a pipe");
+    bench.inject(&["-b", "--aslr", "-i", text(&data), "-o", "-"], &out);
+    let shown = bench.report(&out, true, &[]);
+    assert!(shown.contains(SYMBOL), "{shown}");
 }
 
 /// inject-callchain.sh: the report of the converted recording is that of the original, except for
