@@ -199,6 +199,14 @@ impl Addresses {
             .collect();
         new.sort_unstable();
         self.is_rotated = new.iter().any(|(first, last)| last < first);
+        // Only islands that are larger than their area overlap there.
+        new.dedup_by(|(first, last), before| {
+            let overlaps = *first <= before.1;
+            if overlaps {
+                before.1 = before.1.max(*last);
+            }
+            overlaps
+        });
         // The address after a range is new, too.
         let overlaps = |old: &Mapping| {
             let behind = new.partition_point(|(first, _)| *first <= old.last);
@@ -249,23 +257,10 @@ impl Addresses {
 
     /// Returns whether the stage writes this address: a mapped one, the one after a mapping, or 0.
     pub(super) fn is_new(&self, address: u64) -> bool {
-        let is_in = |(first, last): &(u64, u64)| match first <= last {
-            true => (*first..=last.saturating_add(1)).contains(&address),
-            // Rotated.
-            false => true,
-        };
-        let after = self.new.partition_point(|(first, _)| *first <= address);
         address == 0
-            || CallchainContext::of(address).is_some()
-            || self
-                .new
-                .get(..after)
-                .unwrap_or_default()
-                .iter()
-                .rev()
-                .take(2)
-                .any(is_in)
             || self.is_rotated
+            || CallchainContext::of(address).is_some()
+            || self.new_range(address).is_some()
     }
 
     /// Returns whether the address was mapped in the original, is large enough not to be any other
@@ -423,6 +418,24 @@ mod tests {
             addresses.of(Space::Kernel, 0x3ff_ffe1_b192),
             place.map(|place| place + 0xfd_bd12)
         );
+    }
+
+    /// An island that is larger than the area for it overlaps others there.
+    #[test]
+    fn all_addresses_of_overlapping_islands_are_new() {
+        let mut addresses = Addresses::default();
+        addresses.add_image(0x3ff_fe8f_8000..0x500_03ff_fe8f_8000);
+        let modules = (0..8).map(|at| 0x3ff_7eaa_8000 + (at << 16));
+        for start in modules.clone() {
+            addresses.add(Space::Kernel, start..start + 0x3000, || what(start));
+        }
+        addresses.settle(&key());
+        for address in modules.chain([0x3ff_fe8f_8000, 0x1000_03ff_fe8f_8000]) {
+            let new = addresses.of(Space::Kernel, address);
+            assert!(new.is_none_or(|new| addresses.is_new(new)), "{address:#x}");
+        }
+        let far = addresses.of(Space::Kernel, 0x400_03ff_fe8f_8000);
+        assert!(far.is_some_and(|new| addresses.is_new(new)));
     }
 
     /// Ranges that overlap, wrap or cover everything are no reason to fail.
