@@ -69,14 +69,14 @@ fn rust(name: &[u8], spelling: Spelling) -> Option<String> {
         name = name.split_once('.').map_or(name, |(name, _)| name);
     }
     let parsed = rustc_demangle::try_demangle(name).ok()?;
-    let mut out = Limited(String::new());
+    let mut out = Limited(String::with_capacity(name.len()));
     // The alternate form has no hash.
     write!(out, "{parsed:#}").ok()?;
     Some(out.0)
 }
 
 fn cpp(name: &[u8], spelling: Spelling) -> Option<String> {
-    let mut out = Limited(String::new());
+    let mut out = Limited(String::with_capacity(name.len().saturating_mul(2)));
     // A suffix of the compiler, such as `.cold`, is part of the parsed symbol.
     let parsed = Symbol::new(name).ok()?;
     let mut options = DemangleOptions::new();
@@ -108,6 +108,9 @@ fn cpp(name: &[u8], spelling: Spelling) -> Option<String> {
 /// Returns the number of a clone in the same brackets as its kind: `[clone .part.0]`.
 fn with_numbered_clones(text: String) -> String {
     const NEXT: &str = "] [clone .";
+    if !text.contains(NEXT) {
+        return text;
+    }
     let mut out = String::new();
     let mut rest = &*text;
     while let Some((before, after)) = rest.split_once(NEXT) {
@@ -131,7 +134,16 @@ fn with_literals(text: String) -> String {
         ("(long long)", "ll"),
         ("(unsigned long long)", "ull"),
     ];
-    let mut out = String::new();
+    let is_cast = |at| {
+        let rest = text.get(at..).unwrap_or_default();
+        ["(bool)", "(int)", "(long", "(unsigned "]
+            .iter()
+            .any(|cast| rest.starts_with(cast))
+    };
+    if !text.match_indices('(').any(|(at, _)| is_cast(at)) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
     let mut rest = &*text;
     while let Some(at) = rest.find('(') {
         let (before, cast) = rest.split_at(at);

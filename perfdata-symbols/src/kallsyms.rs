@@ -27,7 +27,11 @@ impl Kallsyms {
         let mut image = Builder::default();
         let mut modules: HashMap<&[u8], Builder, RandomState> = HashMap::default();
         let mut are_hidden = true;
-        for line in text.split(|&byte| byte == b'\n') {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+            rest = after.get(1..).unwrap_or_default();
             let Some((address, kind, name, module)) = fields(line) else {
                 continue;
             };
@@ -72,26 +76,42 @@ impl Kallsyms {
 type Fields<'a> = (u64, u8, &'a [u8], Option<&'a [u8]>);
 
 fn fields(line: &[u8]) -> Option<Fields<'_>> {
-    let mut words = line.splitn(3, |&byte| byte == b' ');
-    let address = number(words.next()?)?;
-    let &[kind] = words.next()? else { return None };
-    let rest = words.next()?;
-    let mut parts = rest.splitn(2, |&byte| byte == b'\t');
-    let name = parts.next().filter(|name| !name.is_empty())?;
-    let module = parts.next().map(<[u8]>::trim_ascii);
-    let module = module.and_then(|module| module.strip_prefix(b"[")?.strip_suffix(b"]"));
-    Some((address, kind, name, module))
+    let (address, &[b' ', kind, b' ', ref rest @ ..]) = leading_number(line)? else {
+        return None;
+    };
+    let parts = memchr::memchr(b'\t', rest).and_then(|at| rest.split_at_checked(at));
+    let (name, module) = parts.unwrap_or((rest, &[]));
+    let module = module.trim_ascii();
+    let module = module
+        .strip_prefix(b"[")
+        .and_then(|module| module.strip_suffix(b"]"));
+    (!name.is_empty()).then_some((address, kind, name, module))
+}
+
+/// Returns the value of the hexadecimal digits at the beginning, and what follows them; `None` if
+/// there are none, or the value has more than 64 bits.
+fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let text = text.strip_prefix(b"0x").unwrap_or(text);
+    let mut number = 0_u64;
+    let mut rest = text;
+    while let [byte, after @ ..] = rest
+        && let Some(digit) = char::from(*byte).to_digit(16)
+    {
+        if number >> 60 != 0 {
+            return None;
+        }
+        number = number << 4 | u64::from(digit);
+        rest = after;
+    }
+    (rest.len() < text.len()).then_some((number, rest))
 }
 
 /// Returns the value of hexadecimal digits.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
-    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-    let mut number = 0_u64;
-    for &byte in digits {
-        let digit = char::from(byte).to_digit(16)?;
-        number = number.checked_mul(16)? | u64::from(digit);
+    match leading_number(digits)? {
+        (number, []) => Some(number),
+        _ => None,
     }
-    (!digits.is_empty()).then_some(number)
 }
 
 #[cfg(test)]

@@ -97,15 +97,16 @@ impl Builder {
         wanted: &HashSet<u64, RandomState>,
         demangled: Demangle,
     ) -> HashMap<u64, u32, RandomState> {
-        let list = with_ends(self.list.clone());
+        // Symbols at other addresses only determine ends, on which no name depends.
+        let wanted = self.list.iter().filter(|new| wanted.contains(&new.start));
+        let list = with_ends(wanted.copied().collect());
         let same = list.chunk_by(|one, other| one.start == other.start);
-        let same = same.filter(|same| same.first().is_some_and(|new| wanted.contains(&new.start)));
         let name = |same: &[New]| match best_of(same, &self.names, demangled)? {
             Best::One(new) => Some((new.start, new.name)),
             Best::Tie(tied) => {
                 let start = tied.first()?.start;
-                let names = tied.iter().map(|new| new.name);
-                Some((start, best_name(names, &self.names, demangled)?))
+                let best = best_named(tied.iter(), |new| new.name, &self.names, demangled)?;
+                Some((start, best.name))
             }
         };
         same.filter_map(name).collect()
@@ -162,6 +163,7 @@ impl Builder {
         kept.shrink_to_fit();
         names.shrink();
         Table {
+            index: Index::of(&kept),
             list: kept,
             names,
             ties,
@@ -182,27 +184,17 @@ fn best_of(same: &[New], names: &Names, demangled: Demangle) -> Option<Best> {
     if let [one] = same {
         return Some(Best::One(*one));
     }
-    let mut tied: Vec<New> = Vec::new();
-    for new in same {
-        match tied.first().map(|best| rank(new).cmp(&rank(best))) {
-            None | Some(std::cmp::Ordering::Greater) => tied = vec![*new],
-            Some(std::cmp::Ordering::Equal) => tied.push(*new),
-            Some(std::cmp::Ordering::Less) => {}
-        }
-    }
-    let first = *tied.first()?;
-    if tied.len() == 1 {
+    let best = same.iter().map(rank).max()?;
+    let mut tied = same.iter().copied().filter(|new| rank(new) == best);
+    let first = tied.next()?;
+    let Some(second) = tied.next() else {
         return Some(Best::One(first));
-    }
+    };
+    let tied: Vec<New> = [first, second].into_iter().chain(tied).collect();
     if tied.iter().all(|new| new.end == first.end) {
         return Some(Best::Tie(tied));
     }
-    let better =
-        |best: New, new: &New| match is_second_better(best.name, new.name, names, demangled) {
-            true => *new,
-            false => best,
-        };
-    Some(Best::One(tied.iter().fold(first, better)))
+    best_named(tied.into_iter(), |new| new.name, names, demangled).map(Best::One)
 }
 
 /// Returns what perf compares before the names: the larger one is preferred
@@ -219,7 +211,7 @@ fn rank(new: &New) -> (bool, bool, bool, bool) {
 /// Returns the symbols in the order of their addresses, each with an end.
 fn with_ends(mut list: Vec<New>) -> Vec<New> {
     // The order of insertion decides between symbols that are equal otherwise.
-    list.sort_by_key(|new| new.start);
+    sort_by_start(&mut list);
     // perf sets the ends first: of several symbols without a size at an address, the last one
     // receives one, and is preferred for it.
     let mut next = None;
@@ -235,40 +227,169 @@ fn with_ends(mut list: Vec<New>) -> Vec<New> {
     list
 }
 
-/// Returns the offset of the name that perf prefers.
-fn best_name(
-    offsets: impl Iterator<Item = u32>,
-    names: &Names,
-    demangled: Demangle,
-) -> Option<u32> {
-    offsets.reduce(
-        |best, new| match is_second_better(best, new, names, demangled) {
-            true => new,
-            false => best,
-        },
-    )
+/// log2 of the number of buckets in [`sort_by_start`].
+const DIGIT: u32 = 11;
+
+/// Number of symbols from which buckets are faster than comparisons.
+const MANY: usize = 1 << 10;
+
+/// Sorts symbols by their addresses. Those with the same address keep their order.
+///
+/// Large objects have hundreds of thousands of symbols, of which few are looked up: each pass over
+/// them distributes them by a part of the address.
+fn sort_by_start(list: &mut Vec<New>) {
+    if list.is_sorted_by_key(|new| new.start) {
+        return;
+    }
+    let starts = || list.iter().map(|new| new.start);
+    let (first, last) = (
+        starts().min().unwrap_or_default(),
+        starts().max().unwrap_or_default(),
+    );
+    let bits = u64::BITS.saturating_sub(last.wrapping_sub(first).leading_zeros());
+    // More passes would take as long as comparisons.
+    if list.len() < MANY || bits > 4 * DIGIT {
+        return list.sort_by_key(|new| new.start);
+    }
+    let mut other = list.clone();
+    for shift in (0..bits).step_by(DIGIT as usize) {
+        let digit = |new: &New| (new.start.wrapping_sub(first) >> shift) as usize % (1 << DIGIT);
+        let mut places = [0_usize; 1 << DIGIT];
+        for new in list.iter() {
+            if let Some(count) = places.get_mut(digit(new)) {
+                *count = count.saturating_add(1);
+            }
+        }
+        let mut next = 0_usize;
+        for place in &mut places {
+            next = next.saturating_add(std::mem::replace(place, next));
+        }
+        for new in list.iter() {
+            if let Some(place) = places.get_mut(digit(new))
+                && let Some(moved) = other.get_mut(*place)
+            {
+                *moved = *new;
+                *place = place.saturating_add(1);
+            }
+        }
+        std::mem::swap(list, &mut other);
+    }
 }
 
-/// Returns whether perf prefers the second one of two symbols with the same properties
-/// (`choose_best_symbol`).
-fn is_second_better(first: u32, second: u32, names: &Names, demangled: Demangle) -> bool {
-    let (a, b) = (names.get(first), names.get(second));
-    let (a, b) = (demangled(&a), demangled(&b));
-    let underscores = |name: &[u8]| name.iter().take_while(|&&byte| byte == b'_').count();
-    if underscores(&a) != underscores(&b) {
-        return underscores(&b) < underscores(&a);
+/// What the choice between symbols with the same properties depends on in their demangled names.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    underscores: usize,
+    len: usize,
+    /// Whether this is an alias of a system call in old kernels.
+    is_alias: bool,
+}
+
+impl Shape {
+    fn of(name: &[u8]) -> Self {
+        Shape {
+            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
+            len: name.len(),
+            is_alias: name.starts_with(b"SyS") || name.starts_with(b"compat_SyS"),
+        }
     }
-    if a.len() != b.len() {
-        return b.len() > a.len();
+
+    /// Returns whether perf prefers this symbol to the one before it (`choose_best_symbol`).
+    fn is_better_than(self, before: Shape) -> bool {
+        if self.underscores != before.underscores {
+            return self.underscores < before.underscores;
+        }
+        if self.len != before.len {
+            return self.len > before.len;
+        }
+        before.is_alias
     }
-    // Aliases of system calls in old kernels.
-    a.starts_with(b"SyS") || a.starts_with(b"compat_SyS")
+}
+
+/// Returns the symbol whose name perf prefers. `name` returns the offset of a symbol's name.
+fn best_named<T>(
+    symbols: impl Iterator<Item = T>,
+    name: impl Fn(&T) -> u32,
+    names: &Names,
+    demangled: Demangle,
+) -> Option<T> {
+    let shaped = symbols.map(|symbol| {
+        let shape = Shape::of(&demangled(&names.get(name(&symbol))));
+        (symbol, shape)
+    });
+    let best = shaped.reduce(|best, new| match new.1.is_better_than(best.1) {
+        true => new,
+        false => best,
+    });
+    best.map(|(symbol, _)| symbol)
+}
+
+/// The entries of a table by equal parts of their addresses, so that a search begins close to its
+/// result.
+#[derive(Debug)]
+struct Index {
+    first: u64,
+    /// log2 of the size of a part.
+    shift: u32,
+    /// The number of entries before each part, and of all entries.
+    before: Vec<u32>,
+}
+
+impl Index {
+    /// log2 of the mean number of entries in a part.
+    const ENTRIES: u32 = 2;
+
+    fn of(list: &[Entry]) -> Self {
+        let starts = list.first().zip(list.last());
+        let (first, last) = starts.map_or((0, 0), |(first, last)| (first.start, last.start));
+        let bits = |number: u64| u64::BITS.saturating_sub(number.leading_zeros());
+        let parts = bits(list.len() as u64).saturating_sub(Self::ENTRIES);
+        let shift = bits(last.saturating_sub(first)).saturating_sub(parts);
+        let mut index = Index {
+            first,
+            // Few symbols can be in all addresses.
+            shift: shift.min(u64::BITS - 1),
+            before: Vec::new(),
+        };
+        for (number, entry) in (0..).zip(list) {
+            let part = index.part(entry.start).unwrap_or_default();
+            if index.before.len() <= part {
+                index.before.resize(part.saturating_add(1), number);
+            }
+        }
+        index
+            .before
+            .push(u32::try_from(list.len()).unwrap_or(u32::MAX));
+        index
+    }
+
+    /// Returns the part of an address; `None` if it is before all entries.
+    fn part(&self, address: u64) -> Option<usize> {
+        usize::try_from(address.checked_sub(self.first)? >> self.shift).ok()
+    }
+
+    /// Returns the number of entries that start at or before an address.
+    fn after(&self, list: &[Entry], address: u64) -> usize {
+        let Some(part) = self.part(address) else {
+            return 0;
+        };
+        let number = |part: usize| {
+            let number = self.before.get(part)?;
+            usize::try_from(*number).ok()
+        };
+        let Some((start, end)) = number(part).zip(number(part.saturating_add(1))) else {
+            return list.len();
+        };
+        let entries = list.get(start..end).unwrap_or_default();
+        start.saturating_add(entries.partition_point(|entry| entry.start <= address))
+    }
 }
 
 /// The symbols of an object, by address.
 #[derive(Debug)]
 pub(crate) struct Table {
     list: Vec<Entry>,
+    index: Index,
     names: Names,
     /// In the order of the entries.
     ties: Vec<Tie>,
@@ -293,7 +414,7 @@ pub(crate) struct Found {
 impl Table {
     /// Returns the symbol that contains `address`.
     pub fn find(&self, address: u64) -> Option<Found> {
-        let after = self.list.partition_point(|entry| entry.start <= address);
+        let after = self.index.after(&self.list, address);
         let before = self.list.get(..after)?;
         let nested = before.iter().enumerate().rev().take(MOST_NESTED);
         for (index, entry) in nested {
@@ -320,7 +441,8 @@ impl Table {
         let name = tie.map_or(entry.name, |tie| {
             *tie.chosen.get_or_init(|| {
                 let offsets = tie.names.iter().copied();
-                best_name(offsets, &self.names, self.demangled).unwrap_or(entry.name)
+                let best = best_named(offsets, |name| *name, &self.names, self.demangled);
+                best.unwrap_or(entry.name)
             })
         });
         self.names.get(name)
@@ -349,7 +471,8 @@ impl Table {
             let names = tie.names.capacity().saturating_mul(size_of::<u32>());
             names.saturating_add(size_of::<Tie>())
         });
-        ties.fold(0, usize::saturating_add)
+        let index = self.index.before.len().saturating_mul(size_of::<u32>());
+        ties.fold(index, usize::saturating_add)
             .saturating_add(self.list.len().saturating_mul(size_of::<Entry>()))
             .saturating_add(self.names.held())
     }
@@ -415,6 +538,42 @@ mod tests {
             winner((4, "SyS_abc", GLOBAL), (4, "sys_abc", GLOBAL)),
             "sys_abc"
         );
+    }
+
+    #[test]
+    fn symbols_can_have_any_address() {
+        let last = u64::MAX - 4;
+        let ends = table(&[(last, 2, "last", GLOBAL), (0, 4, "first", GLOBAL)]);
+        assert_eq!(at(&ends, 3), Some("first"));
+        assert_eq!(at(&ends, 4), None);
+        assert_eq!(at(&ends, last + 1), Some("last"));
+        assert_eq!(at(&ends, u64::MAX), None);
+        let one = table(&[(last, 2, "last", GLOBAL)]);
+        assert_eq!(at(&one, last), Some("last"));
+        assert_eq!(at(&one, 0), None);
+        assert_eq!(at(&table(&[]), 0), None);
+    }
+
+    #[test]
+    fn many_symbols_are_sorted_and_found() {
+        // Addresses in an order without a pattern, some of them twice, with a gap before the last.
+        let mut starts: Vec<u64> = (0..5000_u64).map(|at| at * 7919 % 4999 * 64).collect();
+        starts.push(1 << 40);
+        let mut builder = Builder::default();
+        for start in &starts {
+            let at = builder.add_name(format!("f{start}").as_bytes()).unwrap();
+            builder.add(*start, 32, at, GLOBAL);
+        }
+        let table = builder.build(|name| Cow::Borrowed(name));
+        assert_eq!(table.list.len(), 5000);
+        for start in starts {
+            for address in [start, start + 31] {
+                let name = format!("f{start}");
+                assert_eq!(at(&table, address), Some(&*name), "{address:#x}");
+            }
+            assert_eq!(at(&table, start + 32), None);
+        }
+        assert_eq!(at(&table, u64::MAX), None);
     }
 
     #[test]
