@@ -278,8 +278,13 @@ impl Lookups {
             end: range.end,
             mapping,
         };
-        let places = [region, page].into_iter().flatten();
-        places.for_each(|place| place.set(answer));
+        if let Some(page) = page {
+            page.set(answer);
+        }
+        // A gap must not evict the mapping of the region.
+        if let Some(region) = region.filter(|_| mapping.is_some()) {
+            region.set(answer);
+        }
         mapping
     }
 }

@@ -12,7 +12,7 @@ use crate::resolve::ResolvedFrame;
 use crate::tables::Tables;
 
 /// What is shown without a name.
-const UNKNOWN: &[u8] = b"[unknown]";
+pub(super) const UNKNOWN: &[u8] = b"[unknown]";
 
 impl Writer<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
@@ -36,6 +36,12 @@ impl Writer<'_> {
             let place = frame.place.filter(|_| !self.is_forgotten(frame));
             if let Some(line) = lines.get(tables, place) {
                 out.extend_from_slice(line);
+                continue;
+            }
+            if frame.mapping.is_none() && frame.function.is_none() {
+                out.push(b'\t');
+                push_hex(out, frame.address, 16);
+                out.extend_from_slice(lines.unknown());
                 continue;
             }
             let start = out.len();

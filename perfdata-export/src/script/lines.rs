@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::fields::Set;
+use super::frames::UNKNOWN;
 use crate::places::{PlaceId, Places};
 use crate::tables::Tables;
 
@@ -17,6 +18,8 @@ const FIELDS: Set = Set::SYM.with(Set::SYMOFF).with(Set::DSO).with(Set::DSOFF);
 pub(super) struct Lines {
     /// The fields in the lines.
     fields: Set,
+    /// What follows the address of a frame about which nothing is known.
+    unknown: Vec<u8>,
     text: Vec<u8>,
     ranges: Vec<Range<usize>>,
     numbers: Places,
@@ -26,10 +29,25 @@ impl Lines {
     /// Forgets the lines if they contain other fields.
     pub fn set_fields(&mut self, fields: Set) {
         let fields = fields.only(FIELDS);
-        if fields != self.fields {
+        if fields != self.fields || self.unknown.is_empty() {
             self.fields = fields;
             self.clear();
+            self.unknown.clear();
+            if fields.has(Set::SYM) {
+                self.unknown.extend([b" ", UNKNOWN].concat());
+            }
+            if fields.has(Set::DSO) {
+                self.unknown.extend([b" (", UNKNOWN, b")"].concat());
+            }
+            self.unknown.push(b'\n');
         }
+    }
+
+    /// Returns what follows the address of a frame about which nothing is known, with the end of
+    /// the line.
+    #[inline]
+    pub fn unknown(&self) -> &[u8] {
+        &self.unknown
     }
 
     fn clear(&mut self) {

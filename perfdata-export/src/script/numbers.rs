@@ -1,18 +1,9 @@
 //! Numbers as C's `printf` writes them.
 
-/// Appends `digits` in at least `width` characters, right-aligned with `pad`.
-fn push_right(out: &mut Vec<u8>, digits: &[u8], width: usize, pad: u8) {
-    out.resize(
-        out.len().saturating_add(width.saturating_sub(digits.len())),
-        pad,
-    );
-    out.extend_from_slice(digits);
-}
-
 /// Maximum number of decimal digits of 64 bits, with a sign.
 const MOST_DIGITS: usize = 21;
 
-/// The digits of a number at the end of an array.
+/// The digits of a number at the end of an array, with padding before them.
 struct Digits {
     bytes: [u8; MOST_DIGITS],
     start: usize,
@@ -24,34 +15,14 @@ struct Digits {
     reason = "single digits; each number of the text passes here"
 )]
 impl Digits {
-    const fn empty() -> Self {
-        Digits {
-            bytes: [b'0'; MOST_DIGITS],
+    fn decimal(mut number: u64, pad: u8) -> Self {
+        let mut digits = Digits {
+            bytes: [pad; MOST_DIGITS],
             start: MOST_DIGITS,
-        }
-    }
-
-    fn decimal(mut number: u64) -> Self {
-        let mut digits = Digits::empty();
+        };
         loop {
             digits.push(b'0' | (number % 10) as u8);
             number /= 10;
-            if number == 0 {
-                return digits;
-            }
-        }
-    }
-
-    fn hexadecimal(mut number: u64) -> Self {
-        let mut digits = Digits::empty();
-        loop {
-            let digit = (number & 0xf) as u8;
-            digits.push(if digit < 10 {
-                b'0' | digit
-            } else {
-                b'a' - 10 + digit
-            });
-            number >>= 4;
             if number == 0 {
                 return digits;
             }
@@ -66,58 +37,95 @@ impl Digits {
     }
 
     fn signed(number: i64) -> Self {
-        let mut digits = Digits::decimal(number.unsigned_abs());
+        let mut digits = Digits::decimal(number.unsigned_abs(), b' ');
         if number < 0 {
             digits.push(b'-');
         }
         digits
     }
 
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
+    /// Returns the digits, after as much padding as at least `width` characters need: up to
+    /// [`MOST_DIGITS`].
+    fn padded(&self, width: usize) -> &[u8] {
+        let start = self.start.min(MOST_DIGITS.saturating_sub(width));
+        self.bytes.get(start..).unwrap_or_default()
     }
+}
+
+/// Returns the 8 hexadecimal digits of a number: each step moves the digits into twice as many
+/// bits.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "each byte holds a digit, and becomes a character; each address passes here"
+)]
+const fn hex_digits(number: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut digits = number as u64;
+    digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
+    digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let are_letters = (digits + 6 * ONES) >> 4 & ONES;
+    let letters = are_letters * (b'a' - b'0' - 10) as u64;
+    (digits + b'0' as u64 * ONES + letters).to_be_bytes()
 }
 
 /// Appends a number as `%WIDTHu`.
 pub(super) fn push_number(out: &mut Vec<u8>, number: u64, width: usize) {
-    push_right(out, Digits::decimal(number).bytes(), width, b' ');
+    out.extend_from_slice(Digits::decimal(number, b' ').padded(width));
 }
 
 /// Appends a number as `%0WIDTHu`.
 pub(super) fn push_zeros(out: &mut Vec<u8>, number: u64, width: usize) {
-    push_right(out, Digits::decimal(number).bytes(), width, b'0');
+    out.extend_from_slice(Digits::decimal(number, b'0').padded(width));
 }
 
 /// Appends a number as `%WIDTHd`.
 pub(super) fn push_signed(out: &mut Vec<u8>, number: i64, width: usize) {
-    push_right(out, Digits::signed(number).bytes(), width, b' ');
+    out.extend_from_slice(Digits::signed(number).padded(width));
 }
 
 /// Appends a number as `%0WIDTHd`.
 pub(super) fn push_signed_zeros(out: &mut Vec<u8>, number: i64, width: usize) {
-    let digits = Digits::decimal(number.unsigned_abs());
     if number < 0 {
         out.push(b'-');
     }
     let width = width.saturating_sub(usize::from(number < 0));
-    push_right(out, digits.bytes(), width, b'0');
+    push_zeros(out, number.unsigned_abs(), width);
 }
 
 /// Appends a number as `%-WIDTHd`.
 pub(super) fn push_left(out: &mut Vec<u8>, number: i64, width: usize) {
     let start = out.len();
-    out.extend_from_slice(Digits::signed(number).bytes());
+    out.extend_from_slice(Digits::signed(number).padded(0));
     pad_to(out, start, width);
 }
 
-/// Appends a number as `%WIDTHlx`.
+/// Appends a number as `%WIDTHlx`, for widths up to 16.
+#[inline]
 pub(super) fn push_hex(out: &mut Vec<u8>, number: u64, width: usize) {
-    push_right(out, Digits::hexadecimal(number).bytes(), width, b' ');
+    let mut digits = [0; 16];
+    let (high, low) = digits.split_at_mut(8);
+    high.copy_from_slice(&hex_digits((number >> 32) as u32));
+    low.copy_from_slice(&hex_digits(number as u32));
+    // At least one digit is written.
+    let zeros = (number | 1).leading_zeros() / 4;
+    let zeros = usize::try_from(zeros).unwrap_or_default();
+    let padding = digits.iter_mut().take(zeros);
+    padding.for_each(|digit| *digit = b' ');
+    match width {
+        16 => out.extend_from_slice(&digits),
+        _ => {
+            let start = zeros.min(digits.len().saturating_sub(width));
+            out.extend_from_slice(digits.get(start..).unwrap_or_default());
+        }
+    }
 }
 
 /// Appends bytes as `%WIDTHs`.
 pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8], width: usize) {
-    push_right(out, bytes, width, b' ');
+    let padding = width.saturating_sub(bytes.len());
+    out.resize(out.len().saturating_add(padding), b' ');
+    out.extend_from_slice(bytes);
 }
 
 /// Appends blanks until what starts at `start` has `width` characters.
@@ -186,6 +194,12 @@ mod tests {
         assert_eq!(text(|out| push_signed_zeros(out, 7, 3)), "007");
         assert_eq!(text(|out| push_left(out, -1, 5)), "-1   ");
         assert_eq!(text(|out| push_hex(out, 0xfeed, 8)), "    feed");
+        for number in [0, 9, 10, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210] {
+            for width in [0, 5, 16] {
+                let expected = format!("{number:width$x}");
+                assert_eq!(text(|out| push_hex(out, number, width)), expected);
+            }
+        }
         assert_eq!(text(|out| push_bytes(out, b"long name", 4)), "long name");
     }
 
