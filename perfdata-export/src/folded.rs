@@ -69,6 +69,8 @@ pub struct Folded<W> {
     keys: HashMap<Key, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
+    /// The text of frames about which nothing is known.
+    unknown: Option<u32>,
     event: Option<Box<[u8]>>,
     others: u64,
     stack: Vec<u32>,
@@ -123,6 +125,7 @@ impl<W: Write> Folded<W> {
             roots: HashMap::default(),
             keys: HashMap::default(),
             places: Places::default(),
+            unknown: None,
             event: None,
             others: 0,
             stack: Vec::new(),
@@ -203,6 +206,12 @@ impl<W: Write> Folded<W> {
     /// Returns the text of a frame. The inlined functions in a name of Java become frames of their
     /// own.
     fn frame(&mut self, frame: &ResolvedFrame, is_java: bool, tables: &Tables) -> u32 {
+        if frame.module.is_none() && frame.function.is_none() {
+            return match self.unknown {
+                Some(known) => known,
+                None => *self.unknown.insert(self.texts.intern("[unknown]")),
+            };
+        }
         let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
         let key = (
             frame.function,
@@ -284,6 +293,9 @@ impl<W: Write> Sink for Folded<W> {
             self.others = self.others.saturating_add(1);
             return Ok(());
         }
+        let Some(weight) = weight(sample) else {
+            return Ok(());
+        };
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         stack.push(self.root_of(sample));
@@ -301,7 +313,6 @@ impl<W: Write> Sink for Folded<W> {
             stack.push(text);
         }
         let texts = &self.texts;
-        let weight = sample.sample.weight();
         self.counts.add(&stack, weight, |stack| texts.line(stack))?;
         self.stack = stack;
         Ok(())
@@ -319,6 +330,17 @@ impl<W: Write> Sink for Folded<W> {
         })?;
         self.out.flush().map_err(Error::Output)
     }
+}
+
+/// Returns the weight of a sample; `None` if it contains the counter of its event, and this did not
+/// increase.
+fn weight(sample: &ResolvedSample<'_>) -> Option<u64> {
+    let Some(counters) = sample.counters else {
+        return Some(sample.sample.weight());
+    };
+    let own = sample.sample.event();
+    let weight = counters.iter().find(|(event, _)| *event == own);
+    weight.map(|(_, weight)| *weight)
 }
 
 /// Appends a name. Semicolons separate frames.

@@ -56,6 +56,7 @@
     )
 )]
 
+mod counters;
 mod counts;
 mod error;
 mod events;

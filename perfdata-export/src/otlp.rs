@@ -297,7 +297,8 @@ impl<W: Write> Otlp<W> {
         };
         let start = self.profile.start().unwrap_or(0);
         let duration = self.profile.duration();
-        let period = self.profile.periods.get(at).copied().unwrap_or(0);
+        let period = self.profile.periods.get(at).copied().flatten();
+        let period = period.unwrap_or(0);
         let strings = &mut self.profile.strings;
         let count = strings.intern(b"count");
         let unit = match is_time {

@@ -31,6 +31,8 @@ use crate::tables::Tables;
 pub struct Pprof<W: Write> {
     out: BufWriter<GzEncoder<W>>,
     profile: Profile,
+    /// The beginning of a field.
+    head: Message,
 }
 
 impl<W: Write> Pprof<W> {
@@ -40,6 +42,7 @@ impl<W: Write> Pprof<W> {
             // As in the profiles that Go programs write: a profile is read soon, or recompressed.
             out: BufWriter::new(GzEncoder::new(out, Compression::fast())),
             profile: Profile::default(),
+            head: Message::default(),
         }
     }
 
@@ -54,16 +57,24 @@ impl<W: Write> Pprof<W> {
 
     /// Writes a field of the profile that is a message.
     fn put(&mut self, field: u32, message: &Message) -> Result<()> {
-        let mut whole = Message::default();
-        whole.message(field, message);
-        self.out.write_all(whole.bytes()).map_err(Error::Output)
+        self.put_bytes(field, message.bytes())
+    }
+
+    fn put_bytes(&mut self, field: u32, content: &[u8]) -> Result<()> {
+        self.head.clear();
+        self.head.begin(field, content.len() as u64);
+        let out = &mut self.out;
+        let written = out.write_all(self.head.bytes());
+        written
+            .and_then(|()| out.write_all(content))
+            .map_err(Error::Output)
     }
 
     /// Writes a field of the profile that is a number.
     fn put_number(&mut self, field: u32, value: u64) -> Result<()> {
-        let mut whole = Message::default();
-        whole.number(field, value);
-        self.out.write_all(whole.bytes()).map_err(Error::Output)
+        self.head.clear();
+        self.head.number(field, value);
+        self.out.write_all(self.head.bytes()).map_err(Error::Output)
     }
 
     /// Writes the types of values.
@@ -98,7 +109,7 @@ impl<W: Write> Pprof<W> {
                 kind.number(1, sum.into());
                 kind.number(2, unit.into());
                 self.put(11, &kind)?;
-                let period = self.profile.periods.first().copied();
+                let period = self.profile.periods.first().copied().flatten();
                 self.put_number(12, period.unwrap_or(0))?;
                 self.put_number(14, sum.into())?;
             }
@@ -115,13 +126,11 @@ impl<W: Write> Pprof<W> {
             .map(|label| self.profile.strings.intern(label.key().as_bytes()))
             .collect();
         let counts = std::mem::take(&mut self.profile.counts);
-        let (labels, events) = (&self.profile.labels, self.profile.events.list().len());
-        let out = &mut self.out;
-        let (mut sample, mut whole) = (SampleMessage::default(), Message::default());
+        let events = self.profile.events.list().len();
+        let labels = std::mem::take(&mut self.profile.labels);
+        let mut sample = SampleMessage::default();
         counts.finish_numbers(&mut |numbers, sums| {
-            whole.clear();
-            whole.message(2, sample.of(numbers, sums, events, labels, &keys));
-            out.write_all(whole.bytes()).map_err(Error::Output)
+            self.put(2, sample.of(numbers, sums, events, &labels, &keys))
         })
     }
 
@@ -149,15 +158,16 @@ impl<W: Write> Pprof<W> {
             message.number(10, mapping.has_inlined.into());
             self.put(3, &message)?;
         }
+        let (mut message, mut line) = (Message::default(), Message::default());
         for (number, (location, lines)) in
             (1_u64..).zip(std::mem::take(&mut self.profile.locations))
         {
-            let mut message = Message::default();
+            message.clear();
             message.number(1, number);
             message.number(2, location.mapping.into());
             message.number(3, location.address);
             for (function, number) in lines {
-                let mut line = Message::default();
+                line.clear();
                 line.number(1, u64::from(function.0).saturating_add(1));
                 line.number(2, number.into());
                 message.message(4, &line);
@@ -165,7 +175,7 @@ impl<W: Write> Pprof<W> {
             self.put(4, &message)?;
         }
         for (number, function) in (1_u64..).zip(tables.functions()) {
-            let mut message = Message::default();
+            message.clear();
             message.number(1, number);
             message.number(2, self.profile.strings.intern(&function.name).into());
             message.number(3, self.profile.strings.intern(&function.system_name).into());
@@ -175,9 +185,7 @@ impl<W: Write> Pprof<W> {
             self.put(5, &message)?;
         }
         for string in std::mem::take(&mut self.profile.strings.list) {
-            let mut whole = Message::default();
-            whole.text(6, &string);
-            self.out.write_all(whole.bytes()).map_err(Error::Output)?;
+            self.put_bytes(6, string.as_bytes())?;
         }
         self.put_number(9, self.profile.start().unwrap_or(0))?;
         self.put_number(10, self.profile.duration())?;

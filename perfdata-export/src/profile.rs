@@ -1,11 +1,11 @@
 //! The content of a profile of pprof or OpenTelemetry: sums of samples with equal stacks, and the
 //! tables of what the stacks contain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
-use perfdata_session::{DsoKind, MappingId, Sample, Session};
+use perfdata_session::{CommId, DsoKind, MappingId, Sample, Session};
 
 use crate::counts::{Counts, line};
 use crate::error::Result;
@@ -100,6 +100,9 @@ pub(crate) struct Location {
     pub is_kernel: bool,
 }
 
+/// Number of recent locations, a power of two.
+const RECENT: usize = 1 << 10;
+
 /// A module and its mapping.
 type MappingKey = (Option<ModuleId>, Option<MappingId>);
 
@@ -167,8 +170,12 @@ pub(crate) struct Profile {
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
     /// The number of the first mapping that is the program of its thread.
     pub program: Option<u32>,
+    /// Modules that are not the program of threads with a name.
+    others: HashSet<(ModuleId, CommId), RandomState>,
+    /// The locations of recent frames without places, by their addresses.
+    recent: Vec<Option<(ResolvedFrame, u32)>>,
     /// The weight of the first sample of each event.
-    pub periods: Vec<u64>,
+    pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
     pub last_time: u64,
     stack: Vec<u32>,
@@ -201,20 +208,18 @@ impl Profile {
         let sample = &resolved.sample;
         self.machine
             .get_or_insert_with(|| Machine::of(sample.recording()));
-        let Some(event) = self.events.of(sample) else {
+        let counted = self.events.counted(resolved);
+        if counted.is_empty() {
             return Ok(());
-        };
+        }
         if let Some(time) = sample.time() {
             let first = self.first_time.get_or_insert(time);
             *first = time.min(*first);
             self.last_time = self.last_time.max(time);
         }
-        if usize::try_from(event) == Ok(self.periods.len()) {
-            self.periods.push(sample.weight());
-        }
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
-        stack.push(event);
+        stack.push(0);
         for at in 0..self.labels.len() {
             if let Some(&label) = self.labels.get(at) {
                 let value = self.value(label, sample)?;
@@ -227,6 +232,9 @@ impl Profile {
         {
             let number = match self.places.get(resolved.tables, frame.place) {
                 Some(number) => number,
+                None if frame.place.is_none() && inlined.is_empty() => {
+                    self.location_of_address(frame, sample.session())
+                }
                 None => {
                     let number = self.location(frame, inlined, sample.session());
                     self.places.set(resolved.tables, frame.place, number);
@@ -236,20 +244,52 @@ impl Profile {
             stack.push(number);
             rest = after;
             if self.program.is_none() {
-                let module = frame.module.and_then(|id| resolved.tables.module(id));
-                let is_program = module.is_some_and(|module| is_program(module, sample.comm()));
-                let location = usize::try_from(number)
-                    .ok()
-                    .and_then(|at| at.checked_sub(1));
-                let location = location.and_then(|at| self.locations.get(at));
-                self.program = location
-                    .map(|(location, _)| location.mapping)
-                    .filter(|_| is_program);
+                self.program = self.program_of(frame, number, resolved);
             }
         }
-        self.counts.add(&stack, sample.weight(), line)?;
+        for (event, weight) in counted {
+            self.count(&mut stack, event, weight)?;
+        }
         self.stack = stack;
         Ok(())
+    }
+
+    /// Counts a sample of an event, whose number is the first one of the stack.
+    fn count(&mut self, stack: &mut [u32], event: u32, weight: u64) -> Result<()> {
+        if let Some(first) = stack.first_mut() {
+            *first = event;
+        }
+        if let Ok(at) = usize::try_from(event) {
+            if self.periods.len() <= at {
+                self.periods.resize(at.saturating_add(1), None);
+            }
+            if let Some(period) = self.periods.get_mut(at) {
+                period.get_or_insert(weight);
+            }
+        }
+        self.counts.add(stack, weight, line)
+    }
+
+    /// Returns the mapping of a frame if it is the program of its thread. `number` is the one of its
+    /// location.
+    fn program_of(
+        &mut self,
+        frame: &ResolvedFrame,
+        number: u32,
+        resolved: &ResolvedSample<'_>,
+    ) -> Option<u32> {
+        let id = frame.module?;
+        let key = (id, resolved.sample.comm_id());
+        if self.others.contains(&key) {
+            return None;
+        }
+        let module = resolved.tables.module(id)?;
+        if !is_program(module, resolved.sample.comm()) {
+            self.others.insert(key);
+            return None;
+        }
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.locations.get(at).map(|(location, _)| location.mapping)
     }
 
     /// Returns the value of a sample's label: a number, or the number of a string.
@@ -278,6 +318,27 @@ impl Profile {
             }
             .map(|name| self.strings.intern(name.as_bytes())),
         })
+    }
+
+    /// Returns the number of the location of a frame without a place: about most of these addresses
+    /// nothing is known.
+    fn location_of_address(&mut self, frame: &ResolvedFrame, session: &Session) -> u32 {
+        // Multiplication by the golden ratio distributes neighbouring addresses.
+        let hash = frame.address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let at = usize::try_from(hash).unwrap_or_default() & (RECENT - 1);
+        if let Some(Some((known, number))) = self.recent.get(at)
+            && known == frame
+        {
+            return *number;
+        }
+        let number = self.location(frame, &[], session);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, None);
+        }
+        if let Some(recent) = self.recent.get_mut(at) {
+            *recent = Some((*frame, number));
+        }
+        number
     }
 
     /// Returns the number of a frame's location. `inlined` are the frames of the functions that are

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
@@ -12,6 +13,7 @@ use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples}
 use perfdata_symbols::{Symbolizer, Unresolved, perf_map};
 use perfdata_tracepoint::Like;
 
+use crate::counters::Counters;
 use crate::error::Result;
 use crate::places::PlaceId;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
@@ -92,6 +94,10 @@ pub struct ResolvedSample<'a> {
     pub data_address: Option<ResolvedFrame>,
     /// The text of the tracepoint, if the sink [needs](Sink::needs) it and the sample contains one.
     pub tracepoint: Option<&'a [u8]>,
+    /// The events whose counters the sample contains (`perf record -e '{…}:S'`), by their index in
+    /// the recording's list, each with its increase since the last sample, without those that did
+    /// not increase. perf shows a sample of each. `None` if samples of the event contain no counters.
+    pub counters: Option<&'a [(usize, u64)]>,
     /// The functions and modules of the frames.
     pub tables: &'a Tables,
 }
@@ -268,6 +274,8 @@ struct Pass {
     tracepoints: Tracepoints,
     frames: Vec<ResolvedFrame>,
     branches: Vec<(ResolvedFrame, ResolvedFrame)>,
+    counters: Counters,
+    increases: Vec<(usize, u64)>,
     report: Report,
 }
 
@@ -286,6 +294,8 @@ impl Pass {
             tracepoints: Tracepoints::default(),
             frames: Vec::new(),
             branches: Vec::new(),
+            counters: Counters::default(),
+            increases: Vec::new(),
             report: Report::default(),
         }
     }
@@ -301,8 +311,20 @@ impl Pass {
             tracepoints,
             frames,
             branches,
+            counters,
+            increases,
             report,
         } = self;
+        increases.clear();
+        let attr = sample.attr();
+        let attr = attr.filter(|attr| attr.sample_type.has(SampleType::READ));
+        if let Some(attr) = attr {
+            let is_per_thread = attr.flags.inherit() == 1;
+            let tid = sample.tid().filter(|_| is_per_thread);
+            let tid = tid.map(|tid| tid.tid);
+            let values = sample.sample_view().counters();
+            counters.see(sample.recording(), values, tid, increases);
+        }
         resolver.before_exec = needs.before_exec;
         branches.clear();
         if needs.branches {
@@ -340,6 +362,7 @@ impl Pass {
             branches,
             data_address,
             tracepoint: has_text.then_some(&tracepoints.text),
+            counters: attr.map(|_| &**increases),
             tables: &resolver.tables,
         })
     }
@@ -429,14 +452,15 @@ impl Resolver {
     /// Returns a frame about which everything is known without a search, as about most frames.
     #[inline]
     fn known(&self, frame: &Frame<'_>) -> Option<ResolvedFrame> {
+        let before_exec = frame.before_exec.filter(|_| self.before_exec);
         let mut resolved = ResolvedFrame {
             is_return: frame.is_return,
-            mapping: frame.mapping,
+            mapping: frame.mapping.or(before_exec),
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
-        let Some(mapping) = frame.mapping else {
-            // Only functions may be found elsewhere.
-            let is_unmapped = self.symbols.is_none() && !self.before_exec;
+        let Some(mapping) = resolved.mapping else {
+            // Code of the kernel may be behind its mapping.
+            let is_unmapped = frame.mode != CpuMode::KERNEL;
             return is_unmapped.then_some(resolved);
         };
         if let Some(&Some(module)) = self.modules.get(mapping.index()) {
@@ -470,15 +494,16 @@ impl Resolver {
         frames: &mut Vec<ResolvedFrame>,
     ) {
         let (resolved, inlined) = self.resolve_all(sample, frame);
-        let inlined = inlined.iter().flat_map(|inlined| inlined.iter());
-        frames.extend(inlined.map(|&(function, line)| ResolvedFrame {
-            function: Some(function),
-            function_offset: 0,
-            is_inlined: true,
-            line,
-            place: None,
-            ..resolved
-        }));
+        if let Some(inlined) = inlined {
+            frames.extend(inlined.iter().map(|&(function, line)| ResolvedFrame {
+                function: Some(function),
+                function_offset: 0,
+                is_inlined: true,
+                line,
+                place: None,
+                ..resolved
+            }));
+        }
         frames.push(resolved);
     }
 

@@ -186,9 +186,7 @@ impl<W: Write> Speedscope<W> {
 impl<W: Write> Sink for Speedscope<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
         let sample = &resolved.sample;
-        let Some(event) = self.events.of(sample) else {
-            return Ok(());
-        };
+        let counted = self.events.counted(resolved);
         let mut stack = String::new();
         for frame in resolved.frames.iter().rev() {
             if !stack.is_empty() {
@@ -196,23 +194,20 @@ impl<W: Write> Sink for Speedscope<W> {
             }
             stack.push_str(&self.frame(frame).to_string());
         }
-        let event_name = sample.event_name();
-        let all = || [event_name, b": all threads"].concat();
-        self.push(event, None, all, &stack, sample.weight())?;
-        let thread = || {
-            let ids = sample.tid().map_or(String::new(), |tid| {
-                let (pid, tid) = (tid.pid.cast_signed(), tid.tid.cast_signed());
-                format!(" {pid}/{tid}")
-            });
-            [event_name, b": ", sample.comm(), ids.as_bytes()].concat()
-        };
-        self.push(
-            event,
-            Some(sample.thread_id()),
-            thread,
-            &stack,
-            sample.weight(),
-        )
+        for (event, weight) in counted {
+            let name = self.events.name(event).to_vec();
+            let all = || [&*name, b": all threads"].concat();
+            self.push(event, None, all, &stack, weight)?;
+            let thread = || {
+                let ids = sample.tid().map_or(String::new(), |tid| {
+                    let (pid, tid) = (tid.pid.cast_signed(), tid.tid.cast_signed());
+                    format!(" {pid}/{tid}")
+                });
+                [&*name, b": ", sample.comm(), ids.as_bytes()].concat()
+            };
+            self.push(event, Some(sample.thread_id()), thread, &stack, weight)?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, tables: &Tables) -> Result<()> {

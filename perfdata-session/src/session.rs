@@ -3,6 +3,7 @@
 mod resolve;
 mod sideband;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -236,6 +237,12 @@ impl Session {
             .get(event)
             .map(|known| &*known.name)
             .unwrap_or_default()
+    }
+
+    /// Returns the name of an event of `recording`, as [`event_name`](Self::event_name), also if no
+    /// sample of this event was seen. Empty if there is no such event.
+    pub fn name_of_event<'a>(&'a self, recording: &Recording, event: usize) -> Cow<'a, [u8]> {
+        self.names.get(recording, event).unwrap_or_default()
     }
 
     /// Returns the counters.

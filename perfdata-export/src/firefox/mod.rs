@@ -150,9 +150,10 @@ impl<W: Write> Sink for Firefox<W> {
         let sample = &resolved.sample;
         let recording = sample.recording();
         self.machine.get_or_insert_with(|| Machine::of(recording));
-        let Some(event) = self.events.of(sample) else {
+        let counted = self.events.counted(resolved);
+        if counted.is_empty() {
             return Ok(());
-        };
+        }
         let time = sample.time().unwrap_or(0);
         self.begin(time);
         let (pid, tid) = sample
@@ -178,13 +179,14 @@ impl<W: Write> Sink for Firefox<W> {
             });
             stack = self.tree.child(stack, frame);
         }
-        let weight = sample.weight();
-        let point = Point {
-            stack,
-            time,
-            weight,
-        };
-        self.threads.sample(thread, event, point)?;
+        for (event, weight) in counted {
+            let point = Point {
+                stack,
+                time,
+                weight,
+            };
+            self.threads.sample(thread, event, point)?;
+        }
         let is_tracepoint = sample
             .attr()
             .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);

@@ -193,9 +193,10 @@ impl Side {
 impl<W: Write> Sink for FlameGraph<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
         let sample = &resolved.sample;
-        let Some(event) = self.events.of(sample) else {
+        let counted = self.events.counted(resolved);
+        if counted.is_empty() {
             return Ok(());
-        };
+        }
         let thread = self.thread(resolved);
         let mut node = ROOT;
         for frame in resolved.frames.iter().rev() {
@@ -205,22 +206,24 @@ impl<W: Write> Sink for FlameGraph<W> {
         let number = self.sides.len().saturating_sub(1);
         let mut since = None;
         if let Some(side) = self.sides.last_mut() {
-            side.samples = side.samples.saturating_add(1);
+            side.samples = side.samples.saturating_add(counted.len() as u64);
             since = sample.time().map(|time| {
                 let first = *side.first.get_or_insert(time);
                 time.saturating_sub(first)
             });
             side.length = side.length.max(since.unwrap_or(0));
         }
-        let key = Key {
-            side: u8::try_from(number).unwrap_or(u8::MAX),
-            event,
-            thread,
-            cpu: sample.cpu().unwrap_or(NONE),
-            part: NONE,
-            node,
-        };
-        self.rows.add(key, since, sample.weight());
+        for (event, weight) in counted {
+            let key = Key {
+                side: u8::try_from(number).unwrap_or(u8::MAX),
+                event,
+                thread,
+                cpu: sample.cpu().unwrap_or(NONE),
+                part: NONE,
+                node,
+            };
+            self.rows.add(key, since, weight);
+        }
         let is_full = self.rows.are_many() && !self.rows.coarsen();
         if is_full || self.tree.nodes().len() > MOST_NODES {
             self.prune();

@@ -1,8 +1,5 @@
 //! What the text of a sample depends on in its event and in the other events.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_core::attr::{Attr, HardwareEvent, ReadFormat, SampleType, SoftwareEvent};
 use perfdata_core::feature::FeatureId;
@@ -12,6 +9,7 @@ use perfdata_core::record::{ReadValue, RecordType, Registers};
 
 use super::Style;
 use super::fields::{FieldsError, Kind, Set, Shown};
+use crate::counters::Counters;
 use crate::events::{is_dummy, is_software};
 use perfdata_tracepoint::Like;
 
@@ -95,8 +93,7 @@ pub(super) struct Events {
     pub name_width: Option<usize>,
     /// The registers of the recording machine.
     pub registers: Option<&'static Registers>,
-    /// The last values of counters, by their IDs and for counters of threads the thread ID.
-    counters: HashMap<(u64, Option<u32>), u64, RandomState>,
+    counters: Counters,
 }
 
 impl Events {
@@ -223,8 +220,7 @@ impl Events {
     }
 
     /// Returns the events whose counters a sample contains, each with its increase since the last
-    /// sample, without those that did not increase (tools/perf/util/session.c,
-    /// `deliver_sample_value`).
+    /// sample, without those that did not increase.
     pub fn increases(
         &mut self,
         recording: &Recording,
@@ -236,20 +232,8 @@ impl Events {
         let one = read.value.map(|value| (read.id, value));
         let group = read.values.iter().map(|value| (value.id, value.value));
         let mut increases = Vec::new();
-        for (id, value) in one.into_iter().chain(group) {
-            let Some(event) = id.and_then(|id| recording.events.of_id_strict(id)) else {
-                continue;
-            };
-            let last = self
-                .counters
-                .entry((id.unwrap_or_default(), tid))
-                .or_default();
-            let increase = value.wrapping_sub(*last);
-            *last = value;
-            if increase > 0 {
-                increases.push((event, increase));
-            }
-        }
+        let counters = one.into_iter().chain(group);
+        self.counters.see(recording, counters, tid, &mut increases);
         increases
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use perfdata_core::attr::{EventType, SoftwareEvent};
+use perfdata_core::attr::{EventType, SampleType, SoftwareEvent};
+use perfdata_core::record::Body;
 use perfdata_export::{
     Firefox, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Sink, Speedscope, export,
 };
-use perfdata_session::Samples;
+use perfdata_session::{Sample, Samples};
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
 
@@ -16,25 +17,68 @@ use crate::messages::{contents, fields, number_in, packed};
 use crate::otlp::check_otlp;
 
 /// The number of samples and the sum of their weights, by event, without dummy events; and the name
-/// of the first event.
+/// of the first event. Samples with counters are samples of each event whose counter increased.
 pub type Totals = (BTreeMap<Vec<u8>, (u64, u64)>, Option<Vec<u8>>);
 
 fn totals(recording: &Recording) -> Option<Totals> {
     let mut samples = Samples::open(&recording.path).ok()?;
-    let mut totals: Totals = Default::default();
+    let (mut totals, mut counters) = (Totals::default(), Counters::new());
     while let Some(sample) = samples.next().ok()? {
         let is_dummy = sample.attr().is_some_and(|attr| {
             attr.kind == EventType::SOFTWARE && attr.config == SoftwareEvent::DUMMY.0
         });
-        if !is_dummy {
-            let name = sample.event_name().to_vec();
-            totals.1.get_or_insert_with(|| name.clone());
+        if is_dummy {
+            continue;
+        }
+        let name = sample.event_name().to_vec();
+        totals.1.get_or_insert_with(|| name.clone());
+        let mut counted = vec![(name, sample.weight())];
+        if sample.attr()?.sample_type.has(SampleType::READ) {
+            let Body::Sample(decoded) = sample.record().decode().ok()?.body else {
+                return None;
+            };
+            counted = increases(&sample, &decoded, &mut counters);
+        }
+        for (name, weight) in counted {
             let sums = totals.0.entry(name).or_default();
             sums.0 += 1;
-            sums.1 += sample.weight();
+            sums.1 += weight;
         }
     }
     Some(totals)
+}
+
+/// The last values of counters, by their IDs, and for inherited counters by thread.
+type Counters = BTreeMap<(u64, Option<u32>), u64>;
+
+/// Returns the events whose counters a sample contains, and how much they increased.
+fn increases(
+    sample: &Sample<'_>,
+    decoded: &perfdata_core::record::Sample,
+    counters: &mut Counters,
+) -> Vec<(Vec<u8>, u64)> {
+    let Some(read) = &decoded.read else {
+        return Vec::new();
+    };
+    let own = read.id.zip(read.value);
+    let group = read
+        .values
+        .iter()
+        .filter_map(|one| one.id.zip(Some(one.value)));
+    let is_inherited = sample.attr().is_some_and(|attr| attr.flags.inherit() == 1);
+    let tid = decoded.tid.filter(|_| is_inherited).map(|tid| tid.tid);
+    let mut increases = Vec::new();
+    for (id, value) in own.into_iter().chain(group) {
+        let Some(event) = sample.recording().events.of_id_strict(id) else {
+            continue;
+        };
+        let last = counters.insert((id, tid), value).unwrap_or(0);
+        if value != last {
+            let name = sample.session().name_of_event(sample.recording(), event);
+            increases.push((name.into_owned(), value.wrapping_sub(last)));
+        }
+    }
+    increases
 }
 
 pub fn run(recording: &Recording, sink: &mut dyn Sink) {
@@ -111,7 +155,7 @@ fn check_speedscope(recording: &Recording, totals: &Totals) -> Result<(), String
 }
 
 /// Returns the data in the page of a flame graph.
-fn page_data(page: &str) -> Value {
+pub fn page_data(page: &str) -> Value {
     let (_, data) = page
         .split_once("<script type=\"application/json\" id=\"data\">")
         .expect("the data");
@@ -264,6 +308,20 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
         true => Ok(()),
         false => Err("pprof: the default type".into()),
     }
+}
+
+/// Each event of a group that is read with its samples has its own sums, those of `perf script`.
+#[test]
+fn events_of_groups_are_counted() {
+    let recording = recordings::fixture("6.1-x86_64-file-group-S");
+    let totals = totals(&recording).expect("a fixture");
+    let expected = [
+        (b"cpu-clock".to_vec(), (43, 241_638_338)),
+        (b"task-clock".to_vec(), (43, 234_730_246)),
+    ];
+    assert_eq!(totals.0, BTreeMap::from(expected));
+    check_pprof(&recording, &totals).expect("the same sums");
+    check_folded(&recording, &totals).expect("the first event");
 }
 
 /// pprof takes the first mapping for the program.
