@@ -11,6 +11,7 @@ mod identity;
 mod input_file;
 mod messages;
 mod odd_forms;
+mod odd_names;
 mod otlp;
 mod pull;
 mod records;

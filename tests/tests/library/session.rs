@@ -151,23 +151,23 @@ fn perf_said_the_same() {
 
 /// A recording in pipe mode, which is written record by record. Each record's time is one more than
 /// the previous one.
-struct Stream {
+pub struct Stream {
     bytes: Vec<u8>,
     attr: Attr,
     time: u64,
 }
 
-const USUAL: u64 = SampleType::IP.0
+pub const USUAL: u64 = SampleType::IP.0
     | SampleType::TID.0
     | SampleType::TIME.0
     | SampleType::CPU.0
     | SampleType::CALLCHAIN.0;
 const KERNEL: u64 = CallchainContext::KERNEL.0;
-const USER: u64 = CallchainContext::USER.0;
+pub const USER: u64 = CallchainContext::USER.0;
 const DEFERRED: u64 = CallchainContext::USER_DEFERRED.0;
 
 impl Stream {
-    fn new(sample_type: u64) -> Self {
+    pub fn new(sample_type: u64) -> Self {
         let flags = AttrFlags(0).with("sample_id_all", 1).expect("a flag");
         Self::of(Attr {
             size: 64,
@@ -236,12 +236,12 @@ impl Stream {
             .expect("a record");
     }
 
-    fn comm(&mut self, pid: u32, tid: u32, name: &str, is_exec: bool) {
+    pub fn comm(&mut self, pid: u32, tid: u32, name: impl AsRef<[u8]>, is_exec: bool) {
         let misc = if is_exec { MISC_COMM_EXEC } else { 0 };
         let comm = Comm {
             pid,
             tid,
-            comm: Text::padded(name.as_bytes(), 8),
+            comm: Text::padded(name.as_ref(), 8),
         };
         self.add(RecordType::COMM, misc, Body::Comm(comm), (pid, tid));
     }
@@ -268,8 +268,16 @@ impl Stream {
         self.add(RecordType::EXIT, 0, Body::Exit(task), (pid, tid));
     }
 
-    fn map(&mut self, mode: CpuMode, pid: u32, addr: u64, len: u64, pgoff: u64, name: &str) {
-        let filename = Text::padded(name.as_bytes(), 8);
+    pub fn map(
+        &mut self,
+        mode: CpuMode,
+        pid: u32,
+        addr: u64,
+        len: u64,
+        pgoff: u64,
+        name: impl AsRef<[u8]>,
+    ) {
+        let filename = Text::padded(name.as_ref(), 8);
         let map = Mmap {
             pid,
             tid: pid,
@@ -293,7 +301,7 @@ impl Stream {
         self.add(RecordType::KSYMBOL, 0, Body::Ksymbol(symbol), (0, 0));
     }
 
-    fn sample(&mut self, mode: CpuMode, (pid, tid): (u32, u32), chain: &[u64]) {
+    pub fn sample(&mut self, mode: CpuMode, (pid, tid): (u32, u32), chain: &[u64]) {
         self.sample_with(mode, (pid, tid), chain, None);
     }
 
@@ -326,7 +334,7 @@ impl Stream {
         self.plain(Body::Sample(sample), RecordType::SAMPLE, mode.0);
     }
 
-    fn samples(self, limits: Limits) -> Samples<impl RecordSource> {
+    pub fn samples(self, limits: Limits) -> Samples<impl RecordSource> {
         let reader = RecordingReader::open_with(self.bytes, Options::default().with_limits(limits));
         Samples::new(reader.expect("a recording")).expect("a session")
     }
