@@ -289,13 +289,24 @@ impl Addresses {
 /// Returns whether an address does not occur by chance where other numbers touch: enough of its
 /// bytes are neither those of small numbers nor those of -1.
 pub(super) fn is_distinct(address: u64) -> bool {
-    distinct_bytes(address) >= 4
+    distinct_bytes(address) >= 4 && !is_text(address)
 }
 
 /// Returns whether an address does not occur by chance in the other byte order. That of a kernel
 /// does: its first bytes are those of a callchain's markers, and only 4 follow.
 pub(super) fn is_distinct_reversed(address: u64) -> bool {
-    distinct_bytes(address) >= 5
+    distinct_bytes(address) >= 5 && !is_text(address)
+}
+
+/// Returns whether the bytes of an address may be a part of a name. No address that a processor uses
+/// has more than 6 such bytes.
+fn is_text(address: u64) -> bool {
+    let bytes = address.to_le_bytes();
+    bytes
+        .iter()
+        .filter(|byte| matches!(byte, b' '..=b'~'))
+        .count()
+        > 6
 }
 
 fn distinct_bytes(address: u64) -> usize {

@@ -228,6 +228,10 @@ mod tests {
                 assert_eq!(all.map(|number| found(number, other)), [here, None, None]);
                 assert_eq!(found(all[0] + 1, endian), None);
             }
+            let text = HashSet::from_iter([u64::from_le_bytes(*b"libc.so.")]);
+            let needles = Needles::new([]).with_numbers(&text, endian);
+            assert_eq!(needles.first_in(b"libc.so.6 .os.cbil", |_, _| true), None);
+            let needles = Needles::new([]).with_numbers(&numbers, endian);
             let cut = in_order(all[0], endian).to_le_bytes();
             assert_eq!(needles.first_in(&cut[..7], |_, _| true), None);
         }
