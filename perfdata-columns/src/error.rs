@@ -22,6 +22,16 @@ pub enum Error {
     Encoding(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Returns an error on a big-endian host: the libraries write the numbers of Parquet files and Arrow
+/// streams in the byte order of the host, and readers expect little-endian.
+pub(crate) fn require_little_endian_host() -> Result<()> {
+    if cfg!(target_endian = "little") {
+        return Ok(());
+    }
+    let what = "Parquet files and Arrow streams can only be written on a little-endian host";
+    Err(Error::Encoding(what.into()))
+}
+
 /// The result of an operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -9,7 +9,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Schema, SchemaRef};
 use perfdata_core::Recording;
 
-use crate::error::Result;
+use crate::error::{Result, require_little_endian_host};
 use crate::machine;
 
 /// Writes record batches as an Arrow IPC stream, each as soon as it arrives.
@@ -54,6 +54,7 @@ impl<W: Write> ArrowStream<W> {
 
     fn begun(&mut self) -> Result<Option<&mut StreamWriter<W>>> {
         if let Some(out) = self.out.take() {
+            require_little_endian_host()?;
             let schema = Schema::new(self.schema.fields().clone());
             let schema = Arc::new(schema.with_metadata(std::mem::take(&mut self.metadata)));
             self.writer = Some(StreamWriter::try_new(out, &schema)?);

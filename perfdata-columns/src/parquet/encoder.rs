@@ -13,7 +13,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::file::Out;
 use super::properties::properties;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, require_little_endian_host};
 
 /// Maximum number of rows in a row group.
 const MOST_ROWS: usize = 1 << 20;
@@ -36,6 +36,7 @@ pub(super) struct Encoder {
 impl Encoder {
     /// Starts a file. `threads` encode columns at the same time.
     pub fn new(out: Out, schema: SchemaRef, threads: usize) -> Result<Self> {
+        require_little_endian_host()?;
         let properties = properties(&schema)?;
         let parquet = ArrowSchemaConverter::new().convert(&schema)?;
         let file = SerializedFileWriter::new(out, parquet.root_schema_ptr(), properties)?;
