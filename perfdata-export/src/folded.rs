@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::events::is_dummy;
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
-use crate::tables::{FunctionId, ModuleId, Tables};
+use crate::tables::{FunctionId, ModuleId, Tables, UNKNOWN};
 use crate::text::push_text;
 
 /// What is counted.
@@ -209,7 +209,7 @@ impl<W: Write> Folded<W> {
         if frame.module.is_none() && frame.function.is_none() {
             return match self.unknown {
                 Some(known) => known,
-                None => *self.unknown.insert(self.texts.intern("[unknown]")),
+                None => *self.unknown.insert(self.texts.intern(UNKNOWN)),
             };
         }
         let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
@@ -258,7 +258,7 @@ impl<W: Write> Folded<W> {
                 text.push(']');
                 self.mark(&mut text, Some(module), is_kernel);
             }
-            (None, None) => text.push_str("[unknown]"),
+            (None, None) => text.push_str(UNKNOWN),
         }
         let number = self.texts.intern(&text);
         self.keys.insert(key, number);

@@ -459,7 +459,7 @@ impl Resolver {
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
         let Some(mapping) = resolved.mapping else {
-            // Code of the kernel may be behind its mapping.
+            // Code of the kernel may follow its mapping.
             let is_unmapped = frame.mode != CpuMode::KERNEL;
             return is_unmapped.then_some(resolved);
         };

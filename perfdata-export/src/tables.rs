@@ -11,6 +11,9 @@ use perfdata_symbols::{SourceFrame, demangled};
 use crate::error::Result;
 use crate::resolve::ResolvedFrame;
 
+/// How a frame without a function and a module is named, in all formats that name it.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
 /// The number of a function. The numbers count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
@@ -135,7 +138,7 @@ impl Tables {
         match (function, module) {
             (Some(function), _) => function.name.to_vec(),
             (None, Some(module)) => module.label(),
-            (None, None) => b"[unknown]".to_vec(),
+            (None, None) => UNKNOWN.into(),
         }
     }
 

@@ -9,10 +9,7 @@ use super::line::Writer;
 use super::lines::Lines;
 use super::numbers::push_hex;
 use crate::resolve::ResolvedFrame;
-use crate::tables::Tables;
-
-/// What is shown without a name.
-pub(super) const UNKNOWN: &[u8] = b"[unknown]";
+use crate::tables::{Tables, UNKNOWN};
 
 impl Writer<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
@@ -73,7 +70,7 @@ impl Writer<'_> {
             out.extend_from_slice(b" (cookie)");
         }
         if self.fields.has(Set::DSO) {
-            out.extend_from_slice(b" ([unknown])");
+            out.extend([" (", UNKNOWN, ")"].concat().bytes());
         }
         out.push(b'\n');
     }
@@ -149,7 +146,7 @@ impl Writer<'_> {
         let number = frame.function.and_then(|id| usize::try_from(id.0).ok());
         let name = number.and_then(|number| self.names.get(number));
         let Some(name) = name.filter(|_| !self.is_forgotten(frame)) else {
-            return out.extend_from_slice(UNKNOWN);
+            return out.extend_from_slice(UNKNOWN.as_bytes());
         };
         out.extend_from_slice(name);
         if with_offset {
@@ -189,7 +186,7 @@ impl Writer<'_> {
                 out.extend_from_slice(&module.short_name());
             }
             Some(module) => out.extend_from_slice(&module.name),
-            None => out.extend_from_slice(UNKNOWN),
+            None => out.extend_from_slice(UNKNOWN.as_bytes()),
         }
         let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
         let is_omitted = is_kernel && self.style.like >= Like::Perf7_2;

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use super::fields::Set;
-use super::frames::UNKNOWN;
 use crate::places::{PlaceId, Places};
-use crate::tables::Tables;
+use crate::tables::{Tables, UNKNOWN};
 
 /// Maximum size of all lines in bytes.
 const MOST_TEXT: usize = 8 << 20;
@@ -34,10 +33,10 @@ impl Lines {
             self.clear();
             self.unknown.clear();
             if fields.has(Set::SYM) {
-                self.unknown.extend([b" ", UNKNOWN].concat());
+                self.unknown.extend([" ", UNKNOWN].concat().bytes());
             }
             if fields.has(Set::DSO) {
-                self.unknown.extend([b" (", UNKNOWN, b")"].concat());
+                self.unknown.extend([" (", UNKNOWN, ")"].concat().bytes());
             }
             self.unknown.push(b'\n');
         }
