@@ -9,6 +9,7 @@ mod conversions;
 mod copy;
 mod exports;
 mod fields;
+mod part;
 mod perf_map;
 mod small;
 mod splice;
@@ -34,6 +35,16 @@ pub const TARGETS: &[Target] = &[
         name: "copy",
         run: copy::copy,
         seeds: recordings,
+    },
+    Target {
+        name: "record",
+        run: part::record,
+        seeds: part::record_seeds,
+    },
+    Target {
+        name: "section",
+        run: part::section,
+        seeds: part::section_seeds,
     },
     Target {
         name: "convert",

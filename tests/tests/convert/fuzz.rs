@@ -60,6 +60,8 @@ macro_rules! targets {
 
 targets! {
     copy 5000,
+    record 50000,
+    section 20000,
     convert 4000,
     sanitize 2000,
     merge 2000,
