@@ -55,7 +55,7 @@ pub struct BranchForm {
 }
 
 impl BranchForm {
-    /// Returns all forms, the form in the attribute first.
+    /// Returns all forms: the form in the attribute, and what differs in the counters, first.
     pub fn candidates(self) -> [BranchForm; 4] {
         let other = |hw_idx, counters| BranchForm {
             hw_idx: self.hw_idx ^ hw_idx,
@@ -63,8 +63,8 @@ impl BranchForm {
         };
         [
             self,
-            other(true, false),
             other(false, true),
+            other(true, false),
             other(true, true),
         ]
     }

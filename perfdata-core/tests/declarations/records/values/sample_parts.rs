@@ -156,6 +156,36 @@ cases! {
          0000000000000007",
     }
 
+    /// Kernel layout: one branch without an index, and a counter requested by another event of the
+    /// group.
+    fn sample_branch_counter_of_the_group() {
+        Record {
+            kind: RecordType::SAMPLE,
+            misc: 0,
+            body: Body::Sample(Sample {
+                branch_stack: Some(BranchStack {
+                    nr: 1,
+                    hw_idx: None,
+                    entries: List(vec![BranchEntry {
+                        from: 0x40_1000,
+                        to: 0x40_2000,
+                        flags: BranchFlags(0x2500_0002),
+                    }]),
+                    counters: List(vec![0x1122]),
+                }),
+                weight: Some(7),
+                ..sample()
+            }),
+            tail: vec![],
+            sample_id: None,
+        },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT),
+        "09000000 0000 3800 0100000000000000 0010400000000000 0020400000000000 0200002500000000
+         2211000000000000 0700000000000000",
+        "00000009 0000 0038 0000000000000001 0000000000401000 0000000000402000 4000006400000000
+         0000000000001122 0000000000000007",
+    }
+
     /// Kernel layout: no stack, and therefore no index.
     fn sample_branches_none() {
         Record {
