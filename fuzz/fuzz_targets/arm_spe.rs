@@ -1,4 +1,4 @@
 //! See `tests/src/fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| perfdata_tests::fuzz::run("arm_spe", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| perfdata_tests::fuzz::arm_spe(data));

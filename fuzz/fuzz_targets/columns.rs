@@ -1,4 +1,4 @@
 //! See `tests/src/fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| perfdata_tests::fuzz::run("columns", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| perfdata_tests::fuzz::columns(data));

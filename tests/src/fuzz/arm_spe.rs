@@ -10,7 +10,7 @@ use crate::synth::arm_spe::Recipe;
 
 /// Decodes a trace, whole and in two parts, which makes no difference. Then converts a recording
 /// with this trace; the output is readable.
-pub(super) fn arm_spe(data: &[u8]) {
+pub fn arm_spe(data: &[u8]) {
     let (cut, trace) = data
         .split_first()
         .map_or((0, data), |(cut, trace)| (*cut, trace));

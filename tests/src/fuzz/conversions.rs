@@ -162,7 +162,7 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
 }
 
 /// Runs one conversion, selected by the last byte. The output must be readable.
-pub(super) fn convert(data: &[u8]) {
+pub fn convert(data: &[u8]) {
     let (stages, to) = stages(data.last().copied().unwrap_or(0));
     let bench = Bench::new();
     if let Some(output) = bench.convert(data, stages, to) {
@@ -175,7 +175,7 @@ pub(super) fn convert(data: &[u8]) {
 
 /// Sanitizes a recording; the last byte of `data` selects how. The output is checked before it
 /// appears, so a recording that is not clean panics here. What was sanitized can be sanitized again.
-pub(super) fn sanitize(data: &[u8]) {
+pub fn sanitize(data: &[u8]) {
     let choice = data.last().copied().unwrap_or(0);
     let audience = match choice & 1 {
         0 => Audience::Public,
@@ -219,7 +219,7 @@ pub(super) fn sanitize(data: &[u8]) {
 
 /// Divides a recording; the last byte of `data` selects how. The parts must be readable, sound if
 /// the recording is, and have all of its samples.
-pub(super) fn split(data: &[u8]) {
+pub fn split(data: &[u8]) {
     let by = match data.last().copied().unwrap_or(0) % 8 {
         0 => By::Time(10_000_000),
         1 => By::Samples(5),
@@ -265,7 +265,7 @@ pub(super) fn split(data: &[u8]) {
 
 /// Merges two recordings: `data` is both, then the length of the first in 4 bytes, and a byte that
 /// selects how. The result must be readable, and sound if both recordings are.
-pub(super) fn merge(data: &[u8]) {
+pub fn merge(data: &[u8]) {
     let Some((rest, [a, b, c, d, how])) = data.split_last_chunk() else {
         return;
     };
@@ -308,7 +308,7 @@ pub(super) fn pairs() -> Vec<Vec<u8>> {
 }
 
 /// Recovers `data`. The result must be intact, and must not change when it is recovered again.
-pub(super) fn recover(data: &[u8]) {
+pub fn recover(data: &[u8]) {
     let bench = Bench::new();
     let Some(first) = bench.recover(data) else {
         return;
@@ -329,7 +329,7 @@ pub(super) fn recover(data: &[u8]) {
 }
 
 /// Runs the commands that only read.
-pub(super) fn look(data: &[u8]) {
+pub fn look(data: &[u8]) {
     let bench = Bench::new();
     if let Ok(report) = Report::of(bench.input(data)) {
         assert!(!report.text().is_empty() && !report.json().is_empty());
@@ -337,7 +337,7 @@ pub(super) fn look(data: &[u8]) {
 }
 
 /// Resolves the samples of `data`: threads, mappings, frames.
-pub(super) fn session(data: &[u8]) {
+pub fn session(data: &[u8]) {
     let limits = Limits::default().with_max_metadata(1 << 20);
     let Ok(reader) = RecordingReader::open_with(data, Options::default().with_limits(limits))
     else {

@@ -9,7 +9,7 @@ use perfdata_core::record::{RawRecord, Record};
 use perfdata_write::{Error, FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 /// Writes the recording with its original layout, and compares the result with the input.
-pub(super) fn copy(data: &[u8]) {
+pub fn copy(data: &[u8]) {
     let source = Arc::new(data.to_vec());
     let Ok(mut reader) = RecordingReader::open(source.clone()) else {
         return;

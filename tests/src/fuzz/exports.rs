@@ -22,7 +22,7 @@ fn samples(data: &[u8]) -> Option<Samples<impl RecordSource + use<'_>>> {
 }
 
 /// Exports a recording to a format, selected by the last byte.
-pub(super) fn exports(data: &[u8]) {
+pub fn exports(data: &[u8]) {
     let Some(mut samples) = samples(data) else {
         return;
     };
@@ -113,7 +113,7 @@ fn is_message(mut bytes: &[u8]) -> bool {
 }
 
 /// Exports a recording to an Arrow stream, or to the tables of Parquet, and reads them again.
-pub(super) fn columns(data: &[u8]) {
+pub fn columns(data: &[u8]) {
     let Some(samples) = samples(data) else {
         return;
     };

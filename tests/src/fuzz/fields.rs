@@ -85,7 +85,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Changes a recording according to `data`.
-pub(super) fn fields(data: &[u8]) {
+pub fn fields(data: &[u8]) {
     static ALL: OnceLock<Vec<Arc<Vec<u8>>>> = OnceLock::new();
     let all = ALL.get_or_init(|| recordings().into_iter().map(Arc::new).collect());
     let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(data)) else {
@@ -102,7 +102,7 @@ pub(super) fn fields(data: &[u8]) {
 
 /// Checks all properties of a recording.
 pub(super) fn check(bytes: &mut Vec<u8>, conversion: u8) {
-    copy::copy(bytes);
+    copy(bytes);
     bytes.push(conversion);
     conversions::convert(bytes);
     bytes.pop();

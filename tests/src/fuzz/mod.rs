@@ -16,6 +16,17 @@ mod splice;
 
 use std::fs;
 
+// A program that calls one body contains no code of the others.
+pub use arm_spe::arm_spe;
+pub use conversions::{convert, look, merge, recover, sanitize, session, split};
+pub use copy::copy;
+pub use exports::{columns, exports};
+pub use fields::fields;
+pub use part::{record, section};
+pub use perf_map::perf_map;
+pub use small::{elf, jitdump, known, set, symbols, tracepoint, unwind, zstd};
+pub use splice::splice;
+
 use crate::recordings::{self, Container};
 
 /// A body and its initial inputs.
@@ -33,122 +44,122 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target {
         name: "copy",
-        run: copy::copy,
+        run: copy,
         seeds: recordings,
     },
     Target {
         name: "record",
-        run: part::record,
+        run: record,
         seeds: part::record_seeds,
     },
     Target {
         name: "section",
-        run: part::section,
+        run: section,
         seeds: part::section_seeds,
     },
     Target {
         name: "convert",
-        run: conversions::convert,
+        run: convert,
         seeds: recordings,
     },
     Target {
         name: "sanitize",
-        run: conversions::sanitize,
+        run: sanitize,
         seeds: recordings,
     },
     Target {
         name: "merge",
-        run: conversions::merge,
+        run: merge,
         seeds: conversions::pairs,
     },
     Target {
         name: "split",
-        run: conversions::split,
+        run: split,
         seeds: recordings,
     },
     Target {
         name: "fields",
-        run: fields::fields,
+        run: fields,
         seeds: fields::seeds,
     },
     Target {
         name: "splice",
-        run: splice::splice,
+        run: splice,
         seeds: fields::seeds,
     },
     Target {
         name: "exports",
-        run: exports::exports,
+        run: exports,
         seeds: recordings,
     },
     Target {
         name: "columns",
-        run: exports::columns,
+        run: columns,
         seeds: recordings,
     },
     Target {
         name: "recover",
-        run: conversions::recover,
+        run: recover,
         seeds: recordings,
     },
     Target {
         name: "look",
-        run: conversions::look,
+        run: look,
         seeds: recordings,
     },
     Target {
         name: "session",
-        run: conversions::session,
+        run: session,
         seeds: recordings,
     },
     Target {
         name: "zstd",
-        run: small::zstd,
+        run: zstd,
         seeds: small::zstd_seeds,
     },
     Target {
         name: "elf",
-        run: small::elf,
+        run: elf,
         seeds: small::elf_seeds,
     },
     Target {
         name: "jitdump",
-        run: small::jitdump,
+        run: jitdump,
         seeds: small::jitdump_seeds,
     },
     Target {
         name: "arm_spe",
-        run: arm_spe::arm_spe,
+        run: arm_spe,
         seeds: arm_spe::seeds,
     },
     Target {
         name: "perf_map",
-        run: perf_map::perf_map,
+        run: perf_map,
         seeds: perf_map::perf_map_seeds,
     },
     Target {
         name: "symbols",
-        run: small::symbols,
+        run: symbols,
         seeds: small::symbols_seeds,
     },
     Target {
         name: "tracepoint",
-        run: small::tracepoint,
+        run: tracepoint,
         seeds: small::tracepoint_seeds,
     },
     Target {
         name: "unwind",
-        run: small::unwind,
+        run: unwind,
         seeds: small::unwind_seeds,
     },
     Target {
         name: "known",
-        run: small::known,
+        run: known,
         seeds: small::known_seeds,
     },
     Target {
         name: "set",
-        run: small::set,
+        run: set,
         seeds: small::set_seeds,
     },
 ];
@@ -156,14 +167,6 @@ pub const TARGETS: &[Target] = &[
 /// Returns the target called `name`.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
-}
-
-/// Runs the target called `name` on one input.
-///
-/// # Panics
-/// A property does not hold, or the target does not exist.
-pub fn run(name: &str, input: &[u8]) {
-    (target(name).expect("a target").run)(input);
 }
 
 /// Returns the small recordings of the project, files and pipes.

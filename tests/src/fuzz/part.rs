@@ -15,7 +15,7 @@ const CHOICES: usize = 10;
 ///
 /// It is encoded to its bytes; the view of a sample returns what decoding returns; and what is
 /// written in the other byte order without decoding is what decoding and encoding write.
-pub(super) fn record(data: &[u8]) {
+pub fn record(data: &[u8]) {
     let Some((choices, bytes)) = data.split_first_chunk() else {
         return;
     };
@@ -74,11 +74,17 @@ fn sample(raw: &RawRecord<'_>, events: &Events, record: &Record) {
         view.callchain().collect::<Vec<_>>(),
         chain.unwrap_or_default()
     );
-    let branches = sample
-        .branch_stack
-        .as_ref()
-        .map(|stack| stack.entries.to_vec());
-    assert_eq!(view.branches().map(Vec::from_iter), branches);
+    let Some(stack) = &sample.branch_stack else {
+        return assert!(view.branches().is_none());
+    };
+    // The kernel writes the index that the attribute announces, unless there is no stack.
+    let attr = events.first().map(|event| &event.attr);
+    let kinds = attr.and_then(|attr| attr.branch_sample_type);
+    let has_index = kinds.is_some_and(|kinds| kinds.has(BranchSampleType::HW_INDEX));
+    if stack.nr == 0 || stack.hw_idx.is_some() == has_index {
+        let entries = view.branches().map(Vec::from_iter);
+        assert_eq!(entries, Some(stack.entries.to_vec()));
+    }
 }
 
 fn chosen(choices: &[u8; CHOICES]) -> (Endian, Attr) {
@@ -151,7 +157,7 @@ pub(super) fn record_seeds() -> Vec<Vec<u8>> {
 
 /// A feature section, behind its number and the byte order: it is encoded to its bytes, and has the
 /// same values in the other byte order.
-pub(super) fn section(data: &[u8]) {
+pub fn section(data: &[u8]) {
     let Some((&[id, order], bytes)) = data.split_first_chunk() else {
         return;
     };

@@ -23,7 +23,7 @@ const MOST_NAME: usize = 4096;
 
 /// Adds the names in a perf map to a recording. Every address around the ends of functions has the
 /// name in the last line that contains it.
-pub(super) fn perf_map(data: &[u8]) {
+pub fn perf_map(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     fs::write(path("perf-5.map"), data).expect("a file");

@@ -24,7 +24,7 @@ const MOST: usize = 1 << 20;
 
 /// Decompresses the data of compressed records, in pieces of up to 255 bytes, each preceded by its
 /// length.
-pub(super) fn zstd(data: &[u8]) {
+pub fn zstd(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
         let mut stream = Decompressor::new(
             endian,
@@ -80,7 +80,7 @@ pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Parses an ELF file, and notes without a file.
-pub(super) fn elf(data: &[u8]) {
+pub fn elf(data: &[u8]) {
     let _ = elf::parse(data);
     let _ = machine::build_id_in_notes(data);
 }
@@ -96,7 +96,7 @@ pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
 
 /// Reads a jitdump, as a whole and in two parts. Every record is encoded as the bytes that it was
 /// decoded from.
-pub(super) fn jitdump(data: &[u8]) {
+pub fn jitdump(data: &[u8]) {
     let limits = Limits::default().with_max_metadata(1 << 20);
     let Ok(mut dump) = JitdumpReader::new(data, limits) else {
         return;
@@ -173,7 +173,7 @@ pub(super) fn jitdump_seeds() -> Vec<Vec<u8>> {
 
 /// Parses data as an ELF file with symbols, as a list of kernel symbols, as a perf map, and as
 /// mangled names.
-pub(super) fn symbols(data: &[u8]) {
+pub fn symbols(data: &[u8]) {
     perfdata_symbols::parse_everything(data);
 }
 
@@ -189,7 +189,7 @@ pub(super) fn symbols_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Parses the format of a tracepoint and prints raw data with it.
-pub(super) fn tracepoint(data: &[u8]) {
+pub fn tracepoint(data: &[u8]) {
     let longest = perfdata_tracepoint::print_everything(data);
     // The limit, and the longest conversion after it.
     let most = (128 << 10) + 64 * data.len();
@@ -219,7 +219,7 @@ pub(super) fn tracepoint_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Unwinds with an object and a stack of arbitrary data.
-pub(super) fn unwind(data: &[u8]) {
+pub fn unwind(data: &[u8]) {
     perfdata_unwind::unwind_everything(data);
 }
 
@@ -229,7 +229,7 @@ pub(super) fn unwind_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Parses a list of build IDs, separated by commas or on lines.
-pub(super) fn known(data: &[u8]) {
+pub fn known(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if !text.starts_with("file://") {
         let _ = KnownBuildIds::parse(&text);
@@ -251,7 +251,7 @@ pub(super) fn known_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Applies `NAME=VALUE` of `--set`.
-pub(super) fn set(data: &[u8]) {
+pub fn set(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Some((name, value)) = text.split_once('=') else {
         return;

@@ -61,7 +61,7 @@ const PIPE_HEADER: usize = 16;
 const METADATA: usize = 64;
 
 /// Splices two recordings according to `data`.
-pub(super) fn splice(data: &[u8]) {
+pub fn splice(data: &[u8]) {
     static ALL: OnceLock<Vec<Arc<Vec<u8>>>> = OnceLock::new();
     let all = ALL.get_or_init(|| recordings().into_iter().map(Arc::new).collect());
     let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(data)) else {

@@ -105,7 +105,7 @@ impl Run {
     /// record.
     pub fn copy(bytes: &[u8]) -> Self {
         Self::of(|| {
-            fuzz::run("copy", bytes);
+            fuzz::copy(bytes);
             End::Done
         })
     }
