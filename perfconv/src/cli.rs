@@ -1,5 +1,6 @@
 //! The command line: parsing, help, manual pages and completions are generated from its definition.
 
+mod abbreviations;
 mod callchains;
 mod choices;
 #[cfg(feature = "columns")]
@@ -195,8 +196,9 @@ impl Cli {
         args: impl IntoIterator<Item = A>,
     ) -> Result<Self, clap::Error> {
         let args = words::of_program(args.into_iter().map(Into::into).collect());
-        let mut command = Self::command();
-        let joined = words::with_values(&mut command, &args)?;
+        let mut command = abbreviations::with_negations(Self::command());
+        let complete = abbreviations::expanded(&mut command, &args)?;
+        let joined = words::with_values(&mut command, &complete)?;
         let matches = command.try_get_matches_from_mut(&joined);
         let matches = matches.map_err(|error| words::explained(&mut command, &args, error))?;
         if let Some(name) = matches.subcommand_name() {

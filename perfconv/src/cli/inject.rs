@@ -2,12 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
+use clap::{Arg, ArgGroup, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
 use super::{CallchainArgs, InputArg, JitArgs, SanitizeArgs};
 
+/// Heading of the options that `perf inject` does not have.
+const NOT_IN_PERF: &str = "Not in perf inject";
+
+/// The options for traces.
+const TRACE: &str = "trace";
+
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new(TRACE).args(["itrace", "no_itrace"]))]
 pub struct InjectArgs {
     /// Recording to read.
     #[command(flatten)]
@@ -35,8 +42,11 @@ pub struct InjectArgs {
     /// [default: i1ibfmtaM]
     #[arg(long, value_name = "OPTS", num_args = 0..=1, require_equals = true)]
     pub itrace: Option<Option<String>>,
+    /// Remove traces without making samples of them
+    #[arg(long, overrides_with = "itrace", hide_short_help = true)]
+    pub no_itrace: bool,
     /// With --itrace: drop all other samples
-    #[arg(long, requires = "itrace")]
+    #[arg(long, requires = TRACE)]
     pub strip: bool,
     /// Move all addresses, and remove what contains others: stacks, registers, raw and AUX data
     ///
@@ -53,8 +63,8 @@ pub struct InjectArgs {
     /// What happens to user stacks.
     #[command(flatten)]
     pub callchains: CallchainArgs,
-    /// Search this directory for objects and debug files instead of this machine (not in perf)
-    #[arg(long, value_name = "DIR")]
+    /// Search this directory for objects and debug files instead of this machine
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = NOT_IN_PERF)]
     pub sysroot: Option<PathBuf>,
     /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf
     /// buildid-list
@@ -84,7 +94,7 @@ pub struct InjectArgs {
     #[arg(short, long)]
     pub force: bool,
     /// Do not wait until the output is on the disk; a system crash may lose it
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, help_heading = NOT_IN_PERF)]
     pub no_sync: bool,
     /// Options of `perf inject` that perfconv does not have.
     #[command(flatten)]
@@ -100,9 +110,16 @@ pub enum Unwinder {
     Libunwind,
 }
 
+/// Returns whether `perf inject` has an option. Of those that `convert` has, too, and which have a
+/// heading there, it has only few.
+pub fn is_of_perf(arg: &Arg) -> bool {
+    arg.get_help_heading().is_none() || matches!(arg.get_id().as_str(), "jit" | "convert_callchain")
+}
+
 /// Returns an argument of `convert` for `inject`: the default directory of images is that of perf.
 pub fn of_inject(arg: Arg) -> Arg {
-    let arg = arg.help_heading(None);
+    let heading = (!is_of_perf(&arg)).then_some(NOT_IN_PERF);
+    let arg = arg.help_heading(heading);
     if arg.get_id() != "jit_images" {
         return arg;
     }

@@ -106,6 +106,9 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
 
 /// Returns the stage that replaces AUX data by samples, if it is requested.
 fn itrace(args: &InjectArgs) -> Result<Option<Itrace>> {
+    if args.no_itrace {
+        return Ok(Some(Itrace::without_samples(args.strip)));
+    }
     let Some(words) = &args.itrace else {
         return Ok(None);
     };

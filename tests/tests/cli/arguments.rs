@@ -107,6 +107,67 @@ fn options_of_inject_may_be_repeated() {
     assert!(twice.contains("a value is required"), "{twice}");
 }
 
+/// The forms of options that perf's parser accepts: abbreviations, `=` or a word, several short ones
+/// together, negations. Each with the same in full.
+#[test]
+fn options_of_inject_may_have_the_forms_of_perf() {
+    let folder = folder();
+    let all = "--buildid-all";
+    for (short, full) in [
+        ("--buildid-a -i a.data", all),
+        ("--buildid --buildid-al --in a.data", all),
+        ("--buildid --inp=a.data --unwi libdw,libunwind --f", all),
+        ("-b --no-build-ids --buildid -ia.data", all),
+        ("-fi a.data --buildid --no-fo --no-ka --no-vml", all),
+        ("--buildid -i- < a.data", all),
+        ("--threads 1 --buildid --sysr / --inp a.data", all),
+        ("-b --no-build-i -i a.data", ""),
+        (
+            "--buildid --no-buildi -bB --no-mmap2-buildids -i a.data",
+            "-b",
+        ),
+        (
+            "--conv --no-conv --j --no-j --a --no-a --sc --no-sc -i a.data",
+            "",
+        ),
+        (
+            "--itr=b --strip --no-itrace --no-strip -i a.data",
+            "--no-itrace",
+        ),
+        ("--vm-t --no-vm-t --guest-d=x --no-guest-d -i a.data", ""),
+        (
+            "--no-out --o y.data --max-de 64M --drop-s -i a.data",
+            "--drop-stacks",
+        ),
+    ] {
+        let commands = format!(
+            "perfconv inject -q {full} -i a.data -o x.data && \
+             perfconv inject -q -o y.data {short} && cmp x.data y.data && rm x.data y.data"
+        );
+        printed(folder.path(), &commands);
+    }
+    for (words, expected) in [
+        ("--build", "it could be --build-ids or --buildid-all"),
+        ("--no-bu", "it could be --no-build-ids or --no-buildid-all"),
+        ("--s", "it could be --sched-stat or --strip"),
+        ("--vm /", "it could be --vmlinux or --vm-time-correlation"),
+        (
+            "--jit-",
+            "it could be --jit-dir, --jit-images or --jit-clock-offset",
+        ),
+        ("--no", "is ambiguous: it could be --no-"),
+        ("--no-itrace=x", "unexpected value 'x'"),
+        ("--build-ids=1", "unexpected value '1'"),
+        ("--buildids", "unexpected argument '--buildids'"),
+        ("--no-no-jit", "unexpected argument '--no-no-jit'"),
+    ] {
+        let said = refused(folder.path(), &format!("perfconv inject -i a.data {words}"));
+        assert!(said.contains(expected), "{words}: {said}");
+    }
+    // Other commands have options of their own.
+    refused(folder.path(), "perfconv convert --drop-st a.data -o inject");
+}
+
 /// The default input is the same as perf's: standard input if it is a pipe, otherwise perf.data.
 #[test]
 fn without_an_input_it_is_that_of_perf() {

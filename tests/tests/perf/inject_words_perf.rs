@@ -1,7 +1,7 @@
 //! The command lines of perf's own tests of `perf inject` (tools/perf/tests/shell in Linux 7.2:
 //! pipe_test.sh, inject-callchain.sh, inject_aslr.sh, jitdump-python.sh, test_java_symbol.sh,
 //! record+zstd_comp_decomp.sh, record+zstd_comp_decomp_multi_record.sh, test_intel_pt.sh), with `perfconv inject` in place of `perf inject`.
-//! perf finds in the result what these tests look for.
+//! perf finds in the result what these tests look for. And the forms of options that perf accepts.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use perfdata_tests::convert::perfconv;
 use perfdata_tests::perf::{self, Perf};
-use perfdata_tests::recordings::{Endian, PerfVersion};
+use perfdata_tests::recordings::{self, Endian, PerfVersion};
 use perfdata_tests::skipped;
 
 /// The function that reports must show, in a program that runs for a moment.
@@ -130,6 +130,99 @@ fn report(perf: &Perf, input: &Path, is_pipe: bool, words: &[&str]) -> String {
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("text")
+}
+
+/// Lines that perf accepts or refuses because of the forms of their options.
+const FORMS: [&str; 66] = [
+    "--build",
+    "--build-",
+    "--buildid",
+    "--bu",
+    "--mm",
+    "--mmap2-buildid",
+    "--no",
+    "--n",
+    "--s",
+    "--sc",
+    "--st",
+    "--i",
+    "--itr",
+    "--ig",
+    "--k",
+    "--ka /proc/kallsyms",
+    "--v",
+    "--ve",
+    "--vm",
+    "--vml /none",
+    "--a",
+    "--u libdw",
+    "--f",
+    "--g",
+    "--guestm /tmp",
+    "--j",
+    "--build-ids=1",
+    "--no-itrace",
+    "--itrace --no-itrace",
+    "--strip --no-itrace",
+    "--strip",
+    "--strip --no-strip",
+    "--no-itrace=x",
+    "--no-s",
+    "--no-sc",
+    "--no-no-jit",
+    "-bv",
+    "-vb",
+    "-fbj",
+    "-bk /none",
+    "-bx",
+    "-b=1",
+    "--",
+    "--itrace i1i",
+    "--it=x",
+    "--itrac=xyz",
+    "--no-b",
+    "--no-bu",
+    "--no-v",
+    "--no-ve",
+    "--no-f",
+    "--no-m",
+    "--no-k",
+    "--no-g",
+    "--no-i",
+    "--no-it",
+    "--input",
+    "-k",
+    "--vmlinux=",
+    "--kallsyms=",
+    "-vvv",
+    "--verb --verb",
+    "--kallsyms /none",
+    "--kallsyms /none --no-kallsyms",
+    "--ignore-vmlinux --no-ignore",
+    "--convert-callchain --no-convert-callchain",
+];
+
+/// Options may be abbreviated, negated and joined as in perf.
+#[test]
+fn forms_of_options() {
+    let since: PerfVersion = "7.2".parse().expect("a release");
+    let is_judge = |perf: &&Perf| perf.endian == Endian::Little && perf.version >= since;
+    let Some(judge) = perf::all().iter().find(is_judge) else {
+        return skipped::note("perf 7.2 or newer");
+    };
+    let input = recordings::fixture("6.1-x86_64-file-default").path;
+    let folder = tempfile::tempdir().expect("a folder");
+    for line in FORMS {
+        let is_accepted = |mut command: Command| {
+            command.arg("inject").arg("-i").arg(&input).arg("-o");
+            command.arg(folder.path().join("out"));
+            command.args(line.split(' ')).stdin(Stdio::null());
+            let said = command.output().expect("it starts");
+            (said.status.success(), perf::text(&said.stderr))
+        };
+        let (expected, found) = (is_accepted(judge.command()), is_accepted(perfconv()));
+        assert_eq!(expected.0, found.0, "{line}: {expected:?} {found:?}");
+    }
 }
 
 /// pipe_test.sh: six ways to read and write, with each option for build IDs. test_intel_pt.sh: a
@@ -275,7 +368,7 @@ fn compressed() {
 /// recordings contain a JIT compiler.
 #[test]
 fn generated_code() {
-    let root = perfdata_tests::recordings::root().join("../shared/recordings/jit/x86_64-6.12");
+    let root = recordings::root().join("../shared/recordings/jit/x86_64-6.12");
     let input = root.join("jit-recorded.data");
     if !input.exists() {
         return skipped::note("recordings of a JIT compiler, ../shared/recordings");

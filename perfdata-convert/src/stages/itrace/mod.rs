@@ -38,7 +38,8 @@ use trace::Traces;
 /// The records must be in the order of time: see [`Sort`](super::sort::Sort).
 #[derive(Debug)]
 pub struct Itrace {
-    options: ItraceOptions,
+    /// Which samples to make; `None`: the trace is not decoded.
+    options: Option<ItraceOptions>,
     /// Whether to drop all other samples.
     strip: bool,
     decoder: Option<Decoder>,
@@ -51,7 +52,18 @@ impl Itrace {
     /// records of context switches.
     pub fn new(options: ItraceOptions, strip: bool) -> Self {
         Itrace {
-            options,
+            options: Some(options),
+            strip,
+            decoder: None,
+            names: Vec::new(),
+        }
+    }
+
+    /// Returns a stage that removes traces of all kinds without decoding them. With `strip`, it
+    /// drops all samples, and the records of context switches.
+    pub fn without_samples(strip: bool) -> Self {
+        Itrace {
+            options: None,
             strip,
             decoder: None,
             names: Vec::new(),
@@ -95,6 +107,9 @@ impl Stage for Itrace {
     }
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
+        let Some(options) = self.options else {
+            return Ok(());
+        };
         let mut traces = Traces::read(source)?;
         let Some(info) = traces.info.take() else {
             return Ok(());
@@ -114,9 +129,9 @@ impl Stage for Itrace {
                 ));
             }
         }
-        let new = events::synthesised(&recording.events, pmu, &self.options, has_times)?;
+        let new = events::synthesised(&recording.events, pmu, &options, has_times)?;
         let clock = clock.filter(|_| has_times);
-        self.decoder = Some(Decoder::new(traces, self.options, clock, cpus, new));
+        self.decoder = Some(Decoder::new(traces, options, clock, cpus, new));
         Ok(())
     }
 
@@ -175,6 +190,7 @@ impl Stage for Itrace {
     fn notes(&self) -> Vec<String> {
         match &self.decoder {
             Some(decoder) => decoder.notes(),
+            None if self.options.is_none() => Vec::new(),
             None => vec!["the recording has no AUX data: nothing to decode".into()],
         }
     }
