@@ -209,6 +209,37 @@ fn recordings_without_times() {
     assert_same(&expected, &found.path(), "without times");
 }
 
+/// Traces are removed as by perf inject --no-itrace.
+#[test]
+fn traces_may_be_removed_undecoded() {
+    let Some(judge) = since("7.2").next() else {
+        skipped::note("perf 7.2 or newer");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = made(folder.path(), Recipe::USUAL);
+    let expected = folder.path().join("perf.data");
+    for strip in [false, true] {
+        let mut command = judge.command();
+        command.args(["inject", "--no-itrace", "-i"]).arg(&input);
+        command.arg("-o").arg(&expected);
+        command.args(strip.then_some("--strip"));
+        let said = perf::run(command).expect("perf can be started");
+        assert!(said.success(), "{judge}: {}", said.stderr);
+        let removed = Box::new(Itrace::without_samples(strip)) as Box<dyn Stage>;
+        let found = convert(&input, None, vec![Box::new(Sort::new()), removed]);
+        let converted = found.expect("it is converted");
+        let found = converted.path();
+        let (left, right) = (records(&expected), records(&found));
+        assert!(left == right && !right.is_empty(), "{strip}");
+        let whole = Whole::read_file(&found).expect("a recording");
+        let is_trace = |kind: &RecordType| kind.has_payload() || *kind == RecordType::AUX;
+        assert!(!whole.records.iter().any(|(_, kind)| is_trace(kind)));
+        let before = Whole::read_file(&input).expect("a recording");
+        assert!(before.records.iter().any(|(_, kind)| is_trace(kind)));
+    }
+}
+
 /// perf 7.2 regards calls and returns as accesses to memory, because two of its constants have the
 /// same value. Other samples are the same.
 #[test]
