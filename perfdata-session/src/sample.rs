@@ -31,6 +31,7 @@ pub struct Sample<'a> {
 
 impl<'a> Sample<'a> {
     /// Returns `None` if the event is unknown: then the sample cannot be parsed.
+    #[inline]
     pub(crate) fn new(session: &'a Session, record: RecordRef<'a>, taken: Taken) -> Option<Self> {
         Some(Sample {
             session,
@@ -227,15 +228,38 @@ impl<'a> Sample<'a> {
         }
     }
 
+    /// Returns what the frames depend on; `None` if they depend on more than the callchain and the
+    /// mappings of the thread: those of guests, of deferred user callchains, and of
+    /// `perf record --call-graph lbr`.
+    pub fn frames_key(&self) -> Option<FramesKey<'a>> {
+        let words = self.sample_view.callchain();
+        if self.later.is_some() || self.is_lbr() || deferred_cookie(words.clone()).is_some() {
+            return None;
+        }
+        let mode = self.mode();
+        let (mut has_addresses, mut has_guest) = (false, is_guest(mode));
+        for word in words.clone() {
+            match CallchainContext::of(word) {
+                None => has_addresses = true,
+                Some(marker) => has_guest |= is_guest(mode_of(marker)),
+            }
+        }
+        let version = |space: Option<&Space<Mapping>>| space.map_or(0, Space::version);
+        let (process, overlaid) = self.spaces(CpuMode::USER);
+        (!has_guest).then(|| FramesKey {
+            words: words.bytes(),
+            state: FramesState {
+                leaf: self.sample_view.ip().filter(|_| !has_addresses),
+                mode,
+                spaces: [Some(self.session.kernel()), process, overlaid].map(version),
+            },
+        })
+    }
+
     /// Returns the branches of an LBR callchain, and the number of callchain words before them.
     fn lbr(&self, words: &Words<'_>) -> (Lbr, Option<usize>) {
-        let is_lbr = |attr: &Attr| {
-            attr.branch_sample_type
-                .unwrap_or_default()
-                .has(BranchSampleType::CALL_STACK)
-        };
         let none = (Lbr::default(), None);
-        if !self.attr().is_some_and(is_lbr) {
+        if !self.is_lbr() {
             return none;
         }
         let user = words
@@ -256,6 +280,12 @@ impl<'a> Sample<'a> {
             ),
             _ => none,
         }
+    }
+
+    /// Returns whether the branch stack contains the user callchain.
+    fn is_lbr(&self) -> bool {
+        let kind = self.attr().and_then(|attr| attr.branch_sample_type);
+        kind.is_some_and(|kind| kind.has(BranchSampleType::CALL_STACK))
     }
 
     /// Returns the last branches that the CPU took, newest first: the branch stack of
@@ -314,6 +344,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns an error if the record is truncated within the callchain.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         let has_callchain = self
             .attr()
@@ -339,6 +370,31 @@ fn mode_of_address(address: u64) -> CpuMode {
 
 fn is_address(word: u64) -> bool {
     CallchainContext::of(word).is_none()
+}
+
+fn is_guest(mode: CpuMode) -> bool {
+    matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER)
+}
+
+/// What the [frames](Sample::frames) of a sample depend on: samples of a session with equal keys
+/// have equal frames, and [`Sample::behind_kernel`] returns the same for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FramesKey<'a> {
+    /// The words of the callchain in the byte order of the recording, with its markers.
+    pub words: &'a [u8],
+    /// Everything else.
+    pub state: FramesState,
+}
+
+/// What the [frames](Sample::frames) of a sample depend on except for its callchain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FramesState {
+    /// The instruction pointer, if there is no callchain.
+    leaf: Option<u64>,
+    mode: CpuMode,
+    /// The [versions](Space::version) of the mappings of the kernel, of the process, and of its
+    /// earlier programs.
+    spaces: [u64; 3],
 }
 
 /// A frame of a callchain: an address and its mapping.

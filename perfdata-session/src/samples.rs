@@ -133,13 +133,10 @@ impl<S: RecordSource> Samples<S> {
             };
             match record.kind {
                 RecordType::SAMPLE => {
-                    let Some(taken) = session.take(&record)? else {
+                    let Some((taken, sample)) = session.take(&record)? else {
                         continue;
                     };
-                    match record
-                        .sample_view()
-                        .and_then(|sample| deferred_cookie(sample.callchain()))
-                    {
+                    match deferred_cookie(sample.callchain()) {
                         Some(cookie) => waiting.add(&record, taken, cookie, session),
                         None => return Ok(Some(Next::Record(taken))),
                     }

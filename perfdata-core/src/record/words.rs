@@ -12,7 +12,13 @@ pub struct Words<'a> {
     pub(super) endian: Endian,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    /// Returns the words in the byte order of the record.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.words.as_flattened()
+    }
+
     #[inline]
     fn value(&self, word: [u8; WORD]) -> u64 {
         if self.endian == Endian::Little {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{CpuMode, RecordType, Tid};
+use perfdata_core::record::{CpuMode, RecordType, SampleView, Tid};
 use perfdata_core::{Recording, Result};
 
 use super::Session;
@@ -59,7 +59,7 @@ impl Session {
     /// The sample is truncated within its callchain, or there are more threads than the limits
     /// permit.
     pub fn sample<'a>(&'a mut self, record: RecordRef<'a>) -> Result<Option<Sample<'a>>> {
-        let Some(taken) = self.take(&record)? else {
+        let Some((taken, _)) = self.take(&record)? else {
             return Ok(None);
         };
         Ok(Sample::new(self, record, taken))
@@ -67,15 +67,15 @@ impl Session {
 
     /// Counts `record`, a SAMPLE, and determines its event and thread.
     #[inline]
-    pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> Result<Option<Taken>> {
+    pub(crate) fn take<'a>(
+        &mut self,
+        record: &RecordRef<'a>,
+    ) -> Result<Option<(Taken, SampleView<'a>)>> {
         if record.kind != RecordType::SAMPLE {
             return Ok(None);
         }
         let events = &record.recording().events;
-        let known = events
-            .of_record(record)
-            .and_then(|event| Some((event, record.sample_view()?)));
-        let Some((event, sample_view)) = known else {
+        let Some((event, sample_view)) = events.look(record) else {
             self.counts.unknown_event = self.counts.unknown_event.saturating_add(1);
             return Ok(None);
         };
@@ -113,11 +113,12 @@ impl Session {
             .threads
             .get(thread)
             .map_or(CommId::of(0), |thread| thread.comm);
-        Ok(Some(Taken {
+        let taken = Taken {
             event,
             thread,
             comm,
-        }))
+        };
+        Ok(Some((taken, sample_view)))
     }
 
     /// Updates the name of an event.
