@@ -3,6 +3,33 @@
 /// Maximum number of decimal digits of 64 bits, with a sign.
 const MOST_DIGITS: usize = 21;
 
+/// The digits of all numbers below 100.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "the compiler would panic, not the program"
+)]
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0_u8;
+    while number < 100 {
+        pairs[number as usize] = [b'0' + number / 10, b'0' + number % 10];
+        number += 1;
+    }
+    pairs
+};
+
+/// Returns the last two digits of a number.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the remainder is below 100; each number of the text passes here"
+)]
+fn pair(number: u64) -> [u8; 2] {
+    PAIRS
+        .get((number % 100) as usize)
+        .copied()
+        .unwrap_or_default()
+}
+
 /// The digits of a number at the end of an array, with padding before them.
 struct Digits {
     bytes: [u8; MOST_DIGITS],
@@ -20,13 +47,17 @@ impl Digits {
             bytes: [pad; MOST_DIGITS],
             start: MOST_DIGITS,
         };
-        loop {
-            digits.push(b'0' | (number % 10) as u8);
-            number /= 10;
+        while number >= 10 {
+            let [ten, one] = pair(number);
+            digits.push(one);
+            digits.push(ten);
+            number /= 100;
             if number == 0 {
                 return digits;
             }
         }
+        digits.push(b'0' | number as u8);
+        digits
     }
 
     fn push(&mut self, digit: u8) {
@@ -124,7 +155,9 @@ pub(super) fn push_hex(out: &mut Vec<u8>, number: u64, width: usize) {
 /// Appends bytes as `%WIDTHs`.
 pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8], width: usize) {
     let padding = width.saturating_sub(bytes.len());
-    out.resize(out.len().saturating_add(padding), b' ');
+    if padding > 0 {
+        out.resize(out.len().saturating_add(padding), b' ');
+    }
     out.extend_from_slice(bytes);
 }
 
@@ -144,11 +177,14 @@ pub(super) fn push_time(out: &mut Vec<u8>, time: u64, nanoseconds: bool) {
         time.checked_rem(SECOND).unwrap_or_default(),
     );
     push_number(out, seconds, 5);
-    out.push(b'.');
-    match nanoseconds {
-        true => push_zeros(out, rest, 9),
-        false => push_zeros(out, rest.checked_div(1000).unwrap_or_default(), 6),
+    if nanoseconds {
+        out.push(b'.');
+        return push_zeros(out, rest, 9);
     }
+    let micros = rest.checked_div(1000).unwrap_or_default();
+    let [[a, b], [c, d], [e, f]] = [micros / 10_000, micros / 100, micros].map(pair);
+    // The whole text has a fixed length.
+    out.extend_from_slice(&[b'.', a, b, c, d, e, f]);
 }
 
 /// Appends a size as perf shows page sizes: `4K`, `2M` (tools/perf/util/units.c,
