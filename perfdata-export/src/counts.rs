@@ -1,7 +1,7 @@
 //! Counts of stacks in a bounded memory: sorted parts in temporary files, merged at the end.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -10,6 +10,7 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 
 use crate::error::{Error, Result};
+use crate::hash_index::HashIndex;
 
 /// Default size of the counts in memory in bytes.
 const MOST_MEMORY: usize = 64 << 20;
@@ -42,10 +43,25 @@ type Put<'a> = &'a mut dyn FnMut(&[u8], Sums) -> Result<()>;
 #[derive(Debug)]
 struct Stack {
     /// Where its numbers are.
-    range: Range<usize>,
+    start: u32,
+    len: u32,
     sums: Sums,
-    /// The stack before it with the same hash.
-    same_hash: Option<u32>,
+}
+
+impl Stack {
+    fn range(&self) -> Range<usize> {
+        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        start..start.saturating_add(len)
+    }
+}
+
+/// Identifies a stack whose sums are in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CountId {
+    /// Changes when the sums in memory are moved to a file.
+    generation: u32,
+    number: u32,
 }
 
 /// The sums of each stack, which is a list of numbers.
@@ -55,8 +71,9 @@ pub(crate) struct Counts {
     numbers: Vec<u32>,
     /// In the order in which they were added first.
     stacks: Vec<Stack>,
-    /// The last stack with each hash.
-    known: HashMap<u64, u32, RandomState>,
+    known: HashIndex,
+    hasher: RandomState,
+    generation: u32,
     held: usize,
     most_memory: usize,
     parts: Vec<File>,
@@ -67,7 +84,9 @@ impl Default for Counts {
         Counts {
             numbers: Vec::new(),
             stacks: Vec::new(),
-            known: HashMap::default(),
+            known: HashIndex::default(),
+            hasher: RandomState::default(),
+            generation: 0,
             held: 0,
             most_memory: MOST_MEMORY,
             parts: Vec::new(),
@@ -79,48 +98,71 @@ impl Default for Counts {
 type Line = (Vec<u8>, Sums);
 
 impl Counts {
+    /// Adds a sample with a weight to a stack if this is in memory, and begins with `start`. Returns
+    /// whether it was added.
+    #[inline]
+    pub fn add_to(&mut self, id: CountId, start: &[u32], weight: u64) -> bool {
+        if id.generation != self.generation {
+            return false;
+        }
+        let at = usize::try_from(id.number).ok();
+        let Some(stack) = at.and_then(|at| self.stacks.get_mut(at)) else {
+            return false;
+        };
+        let numbers = self.numbers.get(stack.range()).unwrap_or_default();
+        let is_it = numbers.starts_with(start);
+        if is_it {
+            stack.sums.add(Sums { samples: 1, weight });
+        }
+        is_it
+    }
+
     /// Adds a sample with a weight to its stack. `text` returns the line of a stack.
     pub fn add(
         &mut self,
         stack: &[u32],
         weight: u64,
         text: impl Fn(&[u32]) -> Vec<u8>,
-    ) -> Result<()> {
+    ) -> Result<CountId> {
         let sums = Sums { samples: 1, weight };
-        let hash = self.known.hasher().hash_one(stack);
-        let last = self.known.get(&hash).copied();
-        let mut next = last;
-        while let Some(known) = next
-            && let Some(known) = usize::try_from(known)
-                .ok()
-                .and_then(|at| self.stacks.get_mut(at))
-        {
-            if self.numbers.get(known.range.clone()) == Some(stack) {
-                known.sums.add(sums);
-                return Ok(());
+        let Counts {
+            numbers,
+            stacks,
+            known,
+            hasher,
+            ..
+        } = self;
+        let hash = hasher.hash_one(stack);
+        let of = |stacks: &[Stack], number: u32| {
+            let stack = stacks.get(usize::try_from(number).ok()?);
+            numbers.get(stack?.range())
+        };
+        let generation = self.generation;
+        let found = known.find(hash, |number| of(stacks, number) == Some(stack));
+        if let Some(number) = found {
+            let stack = usize::try_from(number).ok();
+            if let Some(stack) = stack.and_then(|at| stacks.get_mut(at)) {
+                stack.sums.add(sums);
             }
-            next = known.same_hash;
+            return Ok(CountId { generation, number });
         }
-        let number = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
-        let start = self.numbers.len();
-        self.numbers.extend_from_slice(stack);
-        self.stacks.push(Stack {
-            range: start..self.numbers.len(),
-            sums,
-            same_hash: last,
-        });
-        self.known.insert(hash, number);
+        let number = known.add(hash);
+        // The memory is full long before.
+        let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (start, len) = (short(numbers.len()), short(stack.len()));
+        numbers.extend_from_slice(stack);
+        stacks.push(Stack { start, len, sums });
         let size = size_of_val(stack).saturating_add(ENTRY);
         self.held = self.held.saturating_add(size);
         if self.held > self.most_memory {
             self.spill(&text)?;
         }
-        Ok(())
+        Ok(CountId { generation, number })
     }
 
     /// Returns the stacks in memory with their sums.
     fn stacks(&self) -> impl Iterator<Item = (&[u32], Sums)> {
-        let numbers = |stack: &Stack| self.numbers.get(stack.range.clone()).unwrap_or_default();
+        let numbers = |stack: &Stack| self.numbers.get(stack.range()).unwrap_or_default();
         self.stacks
             .iter()
             .map(move |stack| (numbers(stack), stack.sums))
@@ -132,6 +174,7 @@ impl Counts {
         let mut lines: Vec<Line> = lines.collect();
         (self.held, self.numbers, self.stacks) = (0, Vec::new(), Vec::new());
         self.known.clear();
+        self.generation = self.generation.wrapping_add(1);
         lines.sort_unstable();
         // Different stacks may have the same line.
         lines.dedup_by(|later, first| {

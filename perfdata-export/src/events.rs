@@ -82,7 +82,8 @@ impl Events {
 /// What a sample counts: the numbers of events, and how much of each.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    own: Option<(u32, u64)>,
+    /// The sample's own event, if it contains no counters.
+    pub own: Option<(u32, u64)>,
     counters: vec::IntoIter<(u32, u64)>,
 }
 

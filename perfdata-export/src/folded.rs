@@ -9,9 +9,10 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{CommId, DsoKind};
 
-use crate::counts::Counts;
+use crate::counts::{CountId, Counts};
 use crate::error::{Error, Result};
 use crate::events::is_dummy;
+use crate::kept_stacks::ByKept;
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
 use crate::tables::{FunctionId, ModuleId, Tables, UNKNOWN};
@@ -69,6 +70,8 @@ pub struct Folded<W> {
     keys: HashMap<Key, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
+    /// Where stacks that repeat were counted last.
+    stacks: ByKept<CountId>,
     /// The text of frames about which nothing is known.
     unknown: Option<u32>,
     event: Option<Box<[u8]>>,
@@ -125,6 +128,7 @@ impl<W: Write> Folded<W> {
             roots: HashMap::default(),
             keys: HashMap::default(),
             places: Places::default(),
+            stacks: ByKept::default(),
             unknown: None,
             event: None,
             others: 0,
@@ -296,9 +300,16 @@ impl<W: Write> Sink for Folded<W> {
         let Some(weight) = weight(sample) else {
             return Ok(());
         };
+        let root = self.root_of(sample);
+        // The frames of a stack have the same texts in all threads with the same name.
+        if let Some(&known) = self.stacks.get(sample.stack)
+            && self.counts.add_to(known, &[root], weight)
+        {
+            return Ok(());
+        }
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
-        stack.push(self.root_of(sample));
+        stack.push(root);
         let is_java = sample.sample.comm().starts_with(b"java");
         for frame in sample.frames.iter().rev() {
             let place = frame.place.filter(|_| !is_java);
@@ -313,7 +324,8 @@ impl<W: Write> Sink for Folded<W> {
             stack.push(text);
         }
         let texts = &self.texts;
-        self.counts.add(&stack, weight, |stack| texts.line(stack))?;
+        let counted = self.counts.add(&stack, weight, |stack| texts.line(stack))?;
+        self.stacks.set(sample.stack, counted);
         self.stack = stack;
         Ok(())
     }

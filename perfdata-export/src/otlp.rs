@@ -433,14 +433,14 @@ impl<W: Write> Otlp<W> {
             dictionary.message(MAPPINGS, &message);
         }
         dictionary.message(LOCATIONS, &empty);
-        for (location, lines) in &self.profile.locations {
+        for (location, lines) in self.profile.locations.iter() {
             let mut message = Message::default();
             message.number(1, location.mapping.into());
             message.number(2, location.address);
             for (function, number) in lines {
                 let mut line = Message::default();
                 line.number(1, u64::from(function.0).saturating_add(1));
-                line.number(2, (*number).into());
+                line.number(2, number.into());
                 message.message(3, &line);
             }
             message.packed(4, if location.is_kernel { &kernel } else { &native });

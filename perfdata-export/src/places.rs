@@ -1,4 +1,4 @@
-//! What a sink knows about places: an index instead of a search for each frame.
+//! What a sink knows about places and other numbers: an index instead of a search for each frame.
 
 use std::num::NonZeroU32;
 
@@ -8,41 +8,65 @@ use crate::tables::Tables;
 /// inlined functions, until [`Tables::epoch`] changes.
 pub(crate) type PlaceId = NonZeroU32;
 
+/// Something for each number, as far as it is known, until the numbers start again.
+#[derive(Debug)]
+pub(crate) struct ByNumber<T> {
+    /// Which numbers these are.
+    epoch: u32,
+    list: Vec<Option<T>>,
+}
+
+impl<T> Default for ByNumber<T> {
+    fn default() -> Self {
+        ByNumber {
+            epoch: 0,
+            list: Vec::new(),
+        }
+    }
+}
+
+impl<T: Clone> ByNumber<T> {
+    /// Returns what is known about a number of an epoch.
+    #[inline]
+    pub fn get(&self, epoch: u32, number: usize) -> Option<&T> {
+        if self.epoch != epoch {
+            return None;
+        }
+        self.list.get(number)?.as_ref()
+    }
+
+    /// Sets what is known about a number of an epoch, and forgets those of other epochs.
+    pub fn set(&mut self, epoch: u32, number: usize, known: T) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.list.clear();
+        }
+        if self.list.len() <= number {
+            self.list.resize(number.saturating_add(1), None);
+        }
+        if let Some(place) = self.list.get_mut(number) {
+            *place = Some(known);
+        }
+    }
+}
+
 /// A number for each place, as far as it is known.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    epoch: u32,
-    list: Vec<Option<u32>>,
-}
+pub(crate) struct Places(ByNumber<u32>);
 
 impl Places {
     /// Returns the number of a place.
     #[inline]
     pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<u32> {
-        if self.epoch != tables.epoch {
-            return None;
-        }
-        *self.list.get(usize::try_from(place?.get()).ok()?)?
+        let at = usize::try_from(place?.get()).ok()?;
+        self.0.get(tables.epoch, at).copied()
     }
 
     /// Sets the number of a place.
     #[inline]
     pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, number: u32) {
         if let Some(at) = place.and_then(|place| usize::try_from(place.get()).ok()) {
-            self.set_at(tables, at, number);
-        }
-    }
-
-    fn set_at(&mut self, tables: &Tables, at: usize, number: u32) {
-        if self.epoch != tables.epoch {
-            self.epoch = tables.epoch;
-            self.list.clear();
-        }
-        if self.list.len() <= at {
-            self.list.resize(at.saturating_add(1), None);
-        }
-        if let Some(known) = self.list.get_mut(at) {
-            *known = Some(number);
+            self.0.set(tables.epoch, at, number);
         }
     }
 }

@@ -159,9 +159,8 @@ impl<W: Write> Pprof<W> {
             self.put(3, &message)?;
         }
         let (mut message, mut line) = (Message::default(), Message::default());
-        for (number, (location, lines)) in
-            (1_u64..).zip(std::mem::take(&mut self.profile.locations))
-        {
+        let locations = std::mem::take(&mut self.profile.locations);
+        for (number, (location, lines)) in (1_u64..).zip(locations.iter()) {
             message.clear();
             message.number(1, number);
             message.number(2, location.mapping.into());

@@ -7,13 +7,15 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
 use perfdata_session::{CommId, DsoKind, MappingId, Sample, Session};
 
-use crate::counts::{Counts, line};
+use crate::counts::{CountId, Counts, line};
 use crate::error::Result;
 use crate::events::Events;
+use crate::kept_stacks::ByKept;
+use crate::locations::{Location, Locations};
 use crate::machine::Machine;
 use crate::places::Places;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
-use crate::tables::{FunctionId, Module, ModuleId};
+use crate::tables::{Module, ModuleId};
 use crate::text::push_text;
 
 /// A label of samples. Samples with different labels are not added up.
@@ -86,20 +88,6 @@ pub(crate) enum LabelValue {
     Number(i64),
 }
 
-/// A function and the line in it, 0 if it is not known.
-pub(crate) type Line = (FunctionId, u32);
-
-/// An address, and what is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Location {
-    /// The number of the mapping, from 1; 0 if there is none.
-    pub mapping: u32,
-    pub address: u64,
-    pub function: Option<FunctionId>,
-    /// Whether the kernel runs here.
-    pub is_kernel: bool,
-}
-
 /// Number of recent locations, a power of two.
 const RECENT: usize = 1 << 10;
 
@@ -161,10 +149,10 @@ pub(crate) struct Profile {
     /// locations from the sampled function to its outermost caller.
     pub counts: Counts,
     pub strings: Strings,
-    /// The locations with their lines: first those of inlined functions. They are numbered from 1.
-    pub locations: Vec<(Location, Vec<Line>)>,
-    location_ids: HashMap<Location, u32, RandomState>,
+    pub locations: Locations,
     places: Places,
+    /// Where stacks that repeat were counted last.
+    stacks: ByKept<CountId>,
     /// They are numbered from 1.
     pub mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
@@ -226,6 +214,14 @@ impl Profile {
                 stack.push(value.unwrap_or_else(|| label.missing()));
             }
         }
+        let known = self.stacks.get(resolved.stack).copied();
+        if let Some(known) = known.filter(|_| self.program.is_some())
+            && let Some((event, weight)) = counted.own
+            && self.count_known(&mut stack, event, weight, known)
+        {
+            self.stack = stack;
+            return Ok(());
+        }
         let mut rest = resolved.frames;
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
@@ -248,14 +244,23 @@ impl Profile {
             }
         }
         for (event, weight) in counted {
-            self.count(&mut stack, event, weight)?;
+            self.begin(&mut stack, event, weight);
+            let counted = self.counts.add(&stack, weight, line)?;
+            self.stacks.set(resolved.stack, counted);
         }
         self.stack = stack;
         Ok(())
     }
 
-    /// Counts a sample of an event, whose number is the first one of the stack.
-    fn count(&mut self, stack: &mut [u32], event: u32, weight: u64) -> Result<()> {
+    /// Counts a sample of an event in a known stack, if this has the same labels. Returns whether
+    /// it was counted. `start` has the numbers before those of the locations.
+    fn count_known(&mut self, start: &mut [u32], event: u32, weight: u64, known: CountId) -> bool {
+        self.begin(start, event, weight);
+        self.counts.add_to(known, start, weight)
+    }
+
+    /// Sets the event of a stack, whose number is the first one.
+    fn begin(&mut self, stack: &mut [u32], event: u32, weight: u64) {
         if let Some(first) = stack.first_mut() {
             *first = event;
         }
@@ -267,7 +272,6 @@ impl Profile {
                 period.get_or_insert(weight);
             }
         }
-        self.counts.add(stack, weight, line)
     }
 
     /// Returns the mapping of a frame if it is the program of its thread. `number` is the one of its
@@ -288,8 +292,7 @@ impl Profile {
             self.others.insert(key);
             return None;
         }
-        let at = usize::try_from(number).ok()?.checked_sub(1)?;
-        self.locations.get(at).map(|(location, _)| location.mapping)
+        self.locations.get(number).map(|location| location.mapping)
     }
 
     /// Returns the value of a sample's label: a number, or the number of a string.
@@ -387,16 +390,10 @@ impl Profile {
             function: frame.function,
             is_kernel: matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
         };
-        if let Some(&known) = self.location_ids.get(&location) {
-            return known;
-        }
         // The functions that are inlined at an address are always the same ones.
         let lines = inlined.iter().chain([frame]);
         let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
-        self.locations.push((location, lines.collect()));
-        let number = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
-        self.location_ids.insert(location, number);
-        number
+        self.locations.number(location, lines)
     }
 }
 

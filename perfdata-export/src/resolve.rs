@@ -15,6 +15,7 @@ use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
 use crate::error::Result;
+use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 use crate::tracepoints::Tracepoints;
@@ -100,6 +101,8 @@ pub struct ResolvedSample<'a> {
     pub counters: Option<&'a [(usize, u64)]>,
     /// The functions and modules of the frames.
     pub tables: &'a Tables,
+    /// The number of the stack, if it repeats.
+    pub(crate) stack: Option<KeptId>,
 }
 
 /// What a sink needs in addition to the frames of samples.
@@ -200,7 +203,8 @@ pub fn export<S: RecordSource>(
         if let Some(error) = failed {
             return Err(error);
         }
-        sink.sample(&pass.resolve(sample, sink.needs(), &limits)?)?;
+        pass.resolve(&sample, sink.needs(), &limits)?;
+        sink.sample(&pass.resolved(sample))?;
     }
     if let Some(error) = failed {
         return Err(error);
@@ -248,7 +252,8 @@ impl<S: RecordSource> ResolvedSamples<S> {
         let Some(sample) = self.samples.next_with(others)? else {
             return Ok(None);
         };
-        self.pass.resolve(sample, self.needs, &limits).map(Some)
+        self.pass.resolve(&sample, self.needs, &limits)?;
+        Ok(Some(self.pass.resolved(sample)))
     }
 
     /// Returns the samples without their frames, with the session and the recording.
@@ -272,11 +277,25 @@ impl<S: RecordSource> ResolvedSamples<S> {
 struct Pass {
     resolver: Resolver,
     tracepoints: Tracepoints,
+    stacks: KeptStacks,
     frames: Vec<ResolvedFrame>,
     branches: Vec<(ResolvedFrame, ResolvedFrame)>,
     counters: Counters,
     increases: Vec<(usize, u64)>,
+    /// What is known about the last sample in addition to these lists.
+    last: Last,
     report: Report,
+}
+
+/// What was resolved of the last sample.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    /// The stack, if it repeats. Otherwise, its frames are those of the pass.
+    stack: Option<KeptId>,
+    data_address: Option<ResolvedFrame>,
+    /// Whether the text of a tracepoint is known.
+    has_text: bool,
+    has_counters: bool,
 }
 
 impl Pass {
@@ -292,27 +311,27 @@ impl Pass {
                 before_exec: false,
             },
             tracepoints: Tracepoints::default(),
+            stacks: KeptStacks::default(),
             frames: Vec::new(),
             branches: Vec::new(),
             counters: Counters::default(),
             increases: Vec::new(),
+            last: Last::default(),
             report: Report::default(),
         }
     }
 
-    fn resolve<'a>(
-        &'a mut self,
-        sample: Sample<'a>,
-        needs: Needs,
-        limits: &Limits,
-    ) -> Result<ResolvedSample<'a>> {
+    /// Resolves a sample, which [`resolved`](Self::resolved) then returns.
+    fn resolve(&mut self, sample: &Sample<'_>, needs: Needs, limits: &Limits) -> Result<()> {
         let Pass {
             resolver,
             tracepoints,
+            stacks,
             frames,
             branches,
             counters,
             increases,
+            last,
             report,
         } = self;
         increases.clear();
@@ -329,8 +348,8 @@ impl Pass {
         branches.clear();
         if needs.branches {
             let resolved = sample.branches().map(|branch| {
-                let from = resolver.resolve(&sample, &branch.from);
-                (from, resolver.resolve(&sample, &branch.to))
+                let from = resolver.resolve(sample, &branch.from);
+                (from, resolver.resolve(sample, &branch.to))
             });
             branches.extend(resolved);
         }
@@ -338,33 +357,44 @@ impl Pass {
             true => sample.data_address(),
             false => None,
         };
-        let data_address = data_address.map(|frame| resolver.resolve(&sample, &frame));
+        let data_address = data_address.map(|frame| resolver.resolve(sample, &frame));
         let has_text = needs
             .tracepoints
-            .is_some_and(|like| tracepoints.print(&sample, like, resolver.symbols.as_mut()));
+            .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        if !needs.without_frames {
-            for frame in sample.frames() {
-                match resolver.known(&frame) {
-                    Some(resolved) => frames.push(resolved),
-                    None => resolver.resolve_into(&sample, &frame, frames),
-                }
-            }
-        }
-        let unnamed = frames.iter().filter(|frame| frame.function.is_none());
-        report.unnamed = report.unnamed.saturating_add(unnamed.count() as u64);
-        report.samples = report.samples.saturating_add(1);
+        let stack = match needs.without_frames {
+            true => None,
+            false => resolver.stack(sample, stacks, frames),
+        };
+        let kept = stack.and_then(|stack| stacks.get(stack));
+        let (frames, unnamed) = kept.unwrap_or_else(|| (frames, unnamed(frames)));
         report.frames = report.frames.saturating_add(frames.len() as u64);
-        resolver.tables.check(limits)?;
-        Ok(ResolvedSample {
-            sample,
-            frames,
-            branches,
+        report.unnamed = report.unnamed.saturating_add(unnamed);
+        report.samples = report.samples.saturating_add(1);
+        *last = Last {
+            stack,
             data_address,
-            tracepoint: has_text.then_some(&tracepoints.text),
-            counters: attr.map(|_| &**increases),
-            tables: &resolver.tables,
-        })
+            has_text,
+            has_counters: attr.is_some(),
+        };
+        resolver.tables.check(limits)
+    }
+
+    /// Returns the sample that was resolved last.
+    #[inline]
+    fn resolved<'a>(&'a self, sample: Sample<'a>) -> ResolvedSample<'a> {
+        let last = self.last;
+        let kept = last.stack.and_then(|stack| self.stacks.get(stack));
+        ResolvedSample {
+            sample,
+            frames: kept.map_or(&*self.frames, |(frames, _)| frames),
+            branches: &self.branches,
+            data_address: last.data_address,
+            tracepoint: last.has_text.then_some(&self.tracepoints.text),
+            counters: last.has_counters.then_some(&self.increases),
+            tables: &self.resolver.tables,
+            stack: last.stack,
+        }
     }
 
     fn finish(self) -> Report {
@@ -377,6 +407,12 @@ impl Pass {
             ..self.report
         }
     }
+}
+
+/// Returns the number of frames without a function.
+fn unnamed(frames: &[ResolvedFrame]) -> u64 {
+    let unnamed = frames.iter().filter(|frame| frame.function.is_none());
+    unnamed.count() as u64
 }
 
 /// An address in a mapping, as a frame of a mode.
@@ -449,6 +485,56 @@ struct Resolver {
 }
 
 impl Resolver {
+    /// Resolves the frames of a sample: returns the number of its stack if it repeats; otherwise
+    /// appends the frames.
+    fn stack(
+        &mut self,
+        sample: &Sample<'_>,
+        stacks: &mut KeptStacks,
+        frames: &mut Vec<ResolvedFrame>,
+    ) -> Option<KeptId> {
+        stacks.set(&self.tables, self.before_exec);
+        // A single frame is found as fast without.
+        let key = match stacks.is_searched() {
+            true => sample.frames_key().filter(|key| !key.words.is_empty()),
+            false => None,
+        };
+        let Some(key) = key else {
+            self.frames(sample, frames);
+            return None;
+        };
+        let pid = sample.thread().map(|thread| thread.pid);
+        let hash = stacks.hash(&key);
+        let known = stacks.find(hash, &key, pid);
+        if known.is_some() {
+            return known;
+        }
+        self.frames(sample, frames);
+        stacks.set(&self.tables, self.before_exec);
+        let resolved = (frames.as_slice(), unnamed(frames));
+        stacks.add(hash, &key, pid, resolved, &self.tables)
+    }
+
+    /// Appends the frames of a sample.
+    fn frames(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
+        let epoch = self.tables.epoch;
+        self.append(sample, frames);
+        if self.tables.epoch != epoch {
+            // The numbers of places have started again.
+            frames.clear();
+            self.append(sample, frames);
+        }
+    }
+
+    fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
+        for frame in sample.frames() {
+            match self.known(&frame) {
+                Some(resolved) => frames.push(resolved),
+                None => self.resolve_into(sample, &frame, frames),
+            }
+        }
+    }
+
     /// Returns a frame about which everything is known without a search, as about most frames.
     #[inline]
     fn known(&self, frame: &Frame<'_>) -> Option<ResolvedFrame> {

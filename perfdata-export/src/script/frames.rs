@@ -23,12 +23,28 @@ impl Writer<'_> {
             return;
         }
         out.push(b'\n');
+        lines.set_form(self.fields, self.event.is_unwound);
+        let stack = self.sample.stack.filter(|_| !self.is_unmapped);
+        if let Some(known) = lines.stack(stack) {
+            out.extend_from_slice(known);
+            return;
+        }
+        let start = out.len();
+        let is_final = self.frame_lines(out, lines, view);
+        if is_final && let Some(text) = out.get(start..) {
+            lines.set_stack(stack, text);
+        }
+    }
+
+    /// Appends a line for each frame of the callchain. Returns whether a stack with the same frames
+    /// always has the same lines.
+    fn frame_lines(&self, out: &mut Vec<u8>, lines: &mut Lines, view: SampleView<'_>) -> bool {
         let frames = match self.has_frames(view) {
             true => self.sample.frames,
             false => &[],
         };
-        lines.set_fields(self.fields);
         let tables = self.tables();
+        let mut all_final = true;
         for frame in frames.iter().take(self.style.max_stack) {
             let place = frame.place.filter(|_| !self.is_forgotten(frame));
             if let Some(line) = lines.get(tables, place) {
@@ -49,6 +65,7 @@ impl Writer<'_> {
             // The recording can list the build ID of a kernel module later.
             let module = frame.module.and_then(|id| tables.module(id));
             let is_final = module.is_some_and(|module| module.kind != DsoKind::Module);
+            all_final &= is_final;
             if is_final && let Some(line) = out.get(start..) {
                 lines.set(tables, place, line);
             }
@@ -56,6 +73,7 @@ impl Writer<'_> {
         if !frames.is_empty() && frames.len() < self.style.max_stack {
             self.cookie(out, view);
         }
+        all_final
     }
 
     /// Appends what perf 7.2 shows in place of a deferred user callchain that never came.

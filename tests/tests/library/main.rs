@@ -15,6 +15,7 @@ mod odd_names;
 mod otlp;
 mod pull;
 mod records;
+mod repeated_stacks;
 mod script;
 mod session;
 mod synth_snippets;

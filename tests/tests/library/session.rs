@@ -246,7 +246,7 @@ impl Stream {
         self.add(RecordType::COMM, misc, Body::Comm(comm), (pid, tid));
     }
 
-    fn fork(&mut self, pid: u32, tid: u32, ppid: u32, ptid: u32) {
+    pub fn fork(&mut self, pid: u32, tid: u32, ppid: u32, ptid: u32) {
         let task = Task {
             pid,
             ppid,
