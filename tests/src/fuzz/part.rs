@@ -43,7 +43,7 @@ pub fn record(data: &[u8]) {
     if is_swapped {
         assert_eq!(swapped, encode(&record, other), "swapped without decoding");
     }
-    if record.opaque().is_none() {
+    if record.opaque().is_none() && is_announced(&record, &events) {
         let there = encode(&record, other);
         let there = RawRecord::first(&there, other, 0).expect("a record");
         let back =
@@ -74,17 +74,27 @@ fn sample(raw: &RawRecord<'_>, events: &Events, record: &Record) {
         view.callchain().collect::<Vec<_>>(),
         chain.unwrap_or_default()
     );
-    let Some(stack) = &sample.branch_stack else {
-        return assert!(view.branches().is_none());
+    if is_announced(record, events) {
+        let stack = sample.branch_stack.as_ref();
+        let branches = stack.map(|stack| stack.entries.to_vec());
+        assert_eq!(view.branches().map(Vec::from_iter), branches);
+    }
+}
+
+/// Returns whether the branch stack of a sample has the form that the attribute announces. Another
+/// form only follows from the size of the record, which may allow several of them.
+fn is_announced(record: &Record, events: &Events) -> bool {
+    let Body::Sample(sample) = &record.body else {
+        return true;
     };
-    // The kernel writes the index that the attribute announces, unless there is no stack.
     let attr = events.first().map(|event| &event.attr);
     let kinds = attr.and_then(|attr| attr.branch_sample_type);
-    let has_index = kinds.is_some_and(|kinds| kinds.has(BranchSampleType::HW_INDEX));
-    if stack.nr == 0 || stack.hw_idx.is_some() == has_index {
-        let entries = view.branches().map(Vec::from_iter);
-        assert_eq!(entries, Some(stack.entries.to_vec()));
-    }
+    let has = |kind| kinds.is_some_and(|kinds| kinds.has(kind));
+    sample.branch_stack.as_ref().is_none_or(|stack| {
+        stack.nr == 0
+            || (stack.hw_idx.is_some() == has(BranchSampleType::HW_INDEX)
+                && stack.counters.is_empty() != has(BranchSampleType::COUNTERS))
+    })
 }
 
 fn chosen(choices: &[u8; CHOICES]) -> (Endian, Attr) {
