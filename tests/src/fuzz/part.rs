@@ -91,9 +91,9 @@ fn is_announced(record: &Record, events: &Events) -> bool {
     let kinds = attr.and_then(|attr| attr.branch_sample_type);
     let has = |kind| kinds.is_some_and(|kinds| kinds.has(kind));
     sample.branch_stack.as_ref().is_none_or(|stack| {
-        stack.nr == 0
-            || (stack.hw_idx.is_some() == has(BranchSampleType::HW_INDEX)
-                && stack.counters.is_empty() != has(BranchSampleType::COUNTERS))
+        stack.hw_idx.is_some() == has(BranchSampleType::HW_INDEX)
+            && (stack.nr == 0 || stack.counters.is_empty() != has(BranchSampleType::COUNTERS))
+            && record.tail.is_empty()
     })
 }
 
