@@ -161,15 +161,16 @@ fn rebuild(
     let original = fixture(name);
     let table = data_offset + data_size;
     file.data = original[data_offset..table].to_vec();
-    let number = |at: usize| {
+    let word = |at: usize| {
         let bytes = original[at..at + 8].try_into().expect("8 bytes");
-        (if file.big {
+        if file.big {
             u64::from_be_bytes(bytes)
         } else {
             u64::from_le_bytes(bytes)
-        }) as usize
+        }
     };
-    let bits = (0..64).filter(|bit| number(72) >> bit & 1 == 1);
+    let number = |at| word(at) as usize;
+    let bits = (0..64).filter(|bit| word(72) >> bit & 1 == 1);
     for (i, bit) in bits.enumerate() {
         let (offset, size) = (number(table + 16 * i), number(table + 16 * i + 8));
         let mut section = original[offset..offset + size].to_vec();
