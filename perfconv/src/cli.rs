@@ -196,8 +196,12 @@ impl Cli {
         args: impl IntoIterator<Item = A>,
     ) -> Result<Self, clap::Error> {
         let args = words::of_program(args.into_iter().map(Into::into).collect());
-        let mut command = abbreviations::with_negations(Self::command());
-        let complete = abbreviations::expanded(&mut command, &args)?;
+        let mut command = Self::command();
+        let mut complete = args.clone();
+        if abbreviations::are_for_inject(&args) {
+            command = abbreviations::with_negations(command);
+            complete = abbreviations::expanded(&mut command, &args)?;
+        }
         let joined = words::with_values(&mut command, &complete)?;
         let matches = command.try_get_matches_from_mut(&joined);
         let matches = matches.map_err(|error| words::explained(&mut command, &args, error))?;

@@ -12,6 +12,11 @@ use super::inject::is_of_perf;
 /// The command whose options are those of perf.
 const INJECT: &str = "inject";
 
+/// Returns whether words may contain options of `inject`. Those of other commands need no search.
+pub(super) fn are_for_inject(args: &[OsString]) -> bool {
+    args.iter().any(|arg| arg == INJECT)
+}
+
 /// Returns the command with `--no-OPTION` for each option of `perf inject` whose negation has no
 /// meaning of its own: the option is as if it had not been given before. Help and completions do
 /// not need them.
