@@ -74,6 +74,7 @@ mod places;
 mod pprof;
 mod profile;
 mod resolve;
+mod resolver;
 mod script;
 mod shown;
 mod speedscope;
