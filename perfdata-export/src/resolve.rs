@@ -80,7 +80,7 @@ pub struct Needs {
     /// The text of tracepoints, as this version of perf shows it.
     pub tracepoints: Option<Like>,
     /// Frames without a mapping have the mapping that perf finds
-    /// ([`Frame::before_exec`]).
+    /// ([`Frame::before_exec`](perfdata_session::Frame::before_exec)).
     pub before_exec: bool,
     /// The counts of `perf stat record`: then a recording without samples has content.
     pub counts: bool,
