@@ -25,12 +25,21 @@ pub struct StateAt<'a> {
     pub recording: &'a Recording,
     /// The names of its events.
     pub names: &'a EventNames,
+    /// A number that no other state of the recording has; `None` if the state has none.
+    pub version: Option<u64>,
+}
+
+/// A copy of the state of a recording.
+pub struct StateCopy {
+    recording: Recording,
+    names: EventNames,
+    version: u64,
 }
 
 /// A submitted item: records to process, or the result of processing them.
 pub enum Job<T> {
     /// Records, and the state of the recording.
-    Open(Batch, Arc<(Recording, EventNames)>),
+    Open(Batch, Arc<StateCopy>),
     /// The result.
     Done(T),
 }
@@ -42,8 +51,9 @@ impl<T> Job<T> {
             Job::Open(batch, known) => look(
                 &batch,
                 StateAt {
-                    recording: &known.0,
-                    names: &known.1,
+                    recording: &known.recording,
+                    names: &known.names,
+                    version: Some(known.version),
                 },
             ),
             Job::Done(seen) => seen,
@@ -58,8 +68,10 @@ pub struct Dispatcher<'a, 'b, T, L> {
     names: EventNames,
     batch: Batch,
     /// The last copy of the state, and whether it is up to date.
-    copy: Option<Arc<(Recording, EventNames)>>,
+    copy: Option<Arc<StateCopy>>,
     is_fresh: bool,
+    /// Number of copies so far.
+    copies: u64,
     /// Whether the batch will be processed on this thread.
     is_here: bool,
     /// Size of the metadata, and of everything since the last copy, in bytes.
@@ -78,6 +90,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
             batch: Batch::new(endian),
             copy: None,
             is_fresh: false,
+            copies: 0,
             is_here: false,
             metadata: 0,
             passed: 0,
@@ -173,7 +186,12 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
             self.is_here = true;
         } else {
             self.names.update(recording);
-            self.copy = Some(Arc::new((recording.clone(), self.names.clone())));
+            self.copies = self.copies.saturating_add(1);
+            self.copy = Some(Arc::new(StateCopy {
+                recording: recording.clone(),
+                names: self.names.clone(),
+                version: self.copies,
+            }));
             (self.is_fresh, self.passed) = (true, 0);
         }
         ControlFlow::Continue(())
@@ -216,6 +234,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                     StateAt {
                         recording,
                         names: &self.names,
+                        version: None,
                     },
                 );
                 self.batch.clear();

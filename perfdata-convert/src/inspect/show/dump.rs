@@ -13,6 +13,8 @@ use perfdata_core::read::{Head, RecordBatch};
 use perfdata_core::record::{RecordType, Registers, TABLE};
 use perfdata_core::wire::Wire;
 
+use super::buffer::Buffer;
+use super::form::Forms;
 use super::hex;
 use super::json::Json;
 use super::part_name;
@@ -102,9 +104,11 @@ impl Dump {
             _ => {}
         }
         let spare = Spare::default();
-        let take = |text: Vec<u8>| {
-            let written = printer.out.write_all(&text);
-            spare.put(text);
+        let take = |text: Buffer| {
+            let written = printer.out.write_all(text.text());
+            let mut text = text;
+            text.clear();
+            spare.texts.put(text);
             written.map_err(Error::io("standard output"))
         };
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, &spare);
@@ -162,7 +166,7 @@ impl Dump {
     fn feed(
         &self,
         reader: &mut BoxedSource,
-        intake: &mut JobQueue<'_, Job<Vec<u8>>>,
+        intake: &mut JobQueue<'_, Job<Buffer>>,
         spare: &Spare,
     ) -> Result<Fed> {
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, spare);
@@ -189,6 +193,13 @@ impl Dump {
                 Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
                 Item::Pause { .. } => return Ok(feed.pause(recording)),
             };
+            if self.types.is_empty() && self.limit.is_none() {
+                for record in batch.iter() {
+                    counts.add_at(record.kind, inner);
+                    shown = shown.saturating_add(1);
+                }
+                return Ok(feed.take(batch, inner, recording));
+            }
             for record in batch.iter() {
                 if left == Some(0) || feed.see(&record, recording).is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -216,51 +227,66 @@ impl Dump {
     }
 
     /// Returns the output for a batch of records, in memory from `spare`.
-    fn text_of(
-        &self,
-        batch: &Batch,
-        StateAt { recording, names }: StateAt<'_>,
-        spare: &Spare,
-    ) -> Vec<u8> {
+    fn text_of(&self, batch: &Batch, known: StateAt<'_>, spare: &Spare) -> Buffer {
+        let StateAt {
+            recording, names, ..
+        } = known;
         let registers = Registers::of(recording);
-        let all = batch.records().map(|(raw, inner)| {
-            Shown::new(&raw, inner, recording, names).with_registers(registers)
-        });
-        if self.json {
-            let mut text = spare.take();
-            for shown in all {
-                let mut json = Json::compact_in(text);
-                shown.json(&mut json, self.hex);
-                json.end_line();
-                text = json.out;
+        let mut text = spare.texts.take();
+        let shown =
+            |raw: &_, inner| Shown::new(raw, inner, recording, names).with_registers(registers);
+        if self.json && !self.hex {
+            let mut forms = spare.forms.take();
+            forms.belong_to(known.version);
+            for (raw, inner) in batch.records() {
+                forms.write(&raw, inner, recording, &mut text, || shown(&raw, inner));
             }
+            spare.forms.put(forms);
             return text;
         }
-        let mut text = String::from_utf8(spare.take()).unwrap_or_default();
-        for shown in all {
-            match self.hex {
-                true => shown.hex(&mut text),
-                false => shown.text(&mut text),
-            }
+        for (raw, inner) in batch.records() {
+            let shown = shown(&raw, inner);
+            text.append(|out| match (self.json, self.hex) {
+                (true, _) => {
+                    let mut json = Json::compact_in(std::mem::take(out));
+                    shown.json(&mut json, true);
+                    json.end_line();
+                    *out = json.out;
+                }
+                (false, is_hex) => {
+                    let mut line = String::from_utf8(std::mem::take(out)).unwrap_or_default();
+                    match is_hex {
+                        true => shown.hex(&mut line),
+                        false => shown.text(&mut line),
+                    }
+                    *out = line.into_bytes();
+                }
+            });
         }
-        text.into_bytes()
+        text
     }
 }
 
-/// The memory of texts that were written, for the next ones.
+/// What the threads use again: the memory of texts that were written, and forms of records.
 #[derive(Debug, Default)]
-struct Spare(Mutex<Vec<Vec<u8>>>);
+struct Spare {
+    texts: Pool<Buffer>,
+    forms: Pool<Forms>,
+}
 
-impl Spare {
-    fn take(&self) -> Vec<u8> {
+/// Values that nothing uses at the moment.
+#[derive(Debug, Default)]
+struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Pool<T> {
+    fn take(&self) -> T {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spare.pop().unwrap_or_default()
     }
 
-    fn put(&self, mut text: Vec<u8>) {
-        text.clear();
+    fn put(&self, value: T) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.push(text);
+        spare.push(value);
     }
 }
 

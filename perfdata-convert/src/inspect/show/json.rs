@@ -6,7 +6,7 @@ use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields}
 use perfdata_core::record::CallchainContext;
 use perfdata_core::wire::until_nul;
 
-use super::{decimal, is_filling, signed, text};
+use super::{digits, is_filling, signed, text};
 
 /// Writes JSON incrementally, without values in memory.
 #[derive(Debug, Default)]
@@ -30,6 +30,30 @@ enum Frame {
     Object,
     List,
     Flat,
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NumberForm {
+    /// In decimal digits.
+    Decimal,
+    /// In decimal digits, or as -1 if all bits are set.
+    DecimalOrNone,
+    /// As a string of hexadecimal digits.
+    Hexadecimal,
+}
+
+impl NumberForm {
+    /// Returns the form of numbers of this style.
+    pub(super) fn of(style: Style) -> Self {
+        match style {
+            Style::Hex | Style::Address | Style::Callchain | Style::Opaque => {
+                NumberForm::Hexadecimal
+            }
+            style if style.has_none() => NumberForm::DecimalOrNone,
+            _ => NumberForm::Decimal,
+        }
+    }
 }
 
 impl Json {
@@ -91,7 +115,7 @@ impl Json {
     }
 
     /// Does the same for a field with a declared name, which consists of letters and the like.
-    fn declared_key(&mut self, name: &'static str) {
+    pub(super) fn declared_key(&mut self, name: &'static str) {
         debug_assert!(is_plain(name.as_bytes()), "{name}");
         self.begin_key();
         if self.inner == Some(Frame::Object) {
@@ -161,13 +185,7 @@ impl Json {
     /// Writes a number.
     pub fn number(&mut self, name: &str, number: u64) {
         self.key(name);
-        decimal::push(&mut self.out, number);
-    }
-
-    /// Writes a number as a field with a declared name.
-    pub(super) fn declared_number(&mut self, name: &'static str, number: u64) {
-        self.declared_key(name);
-        decimal::push(&mut self.out, number);
+        digits::push(&mut self.out, number);
     }
 
     /// Writes a text of arbitrary bytes.
@@ -260,7 +278,7 @@ impl Visitor for Json {
                 .iter()
                 .any(|&word| CallchainContext::of(word).is_some())
         {
-            self.contexts(name, words);
+            push_contexts(&mut self.out, name, words.iter().copied());
         }
     }
 
@@ -270,22 +288,16 @@ impl Visitor for Json {
         }
         self.declared_key(name);
         let _ = match value {
-            Leaf::Uint(word, style) => match (signed(word, size, style), style) {
-                (Some(number), _) => {
-                    decimal::push_signed(&mut self.out, number);
-                    Ok(())
+            Leaf::Uint(word, style) => {
+                match (NumberForm::of(style), signed(word, size, style)) {
+                    (NumberForm::Hexadecimal, _) => self.hex(word),
+                    (_, Some(number)) => digits::push_signed(&mut self.out, number),
+                    (_, None) => digits::push(&mut self.out, word),
                 }
-                (None, Style::Hex | Style::Address | Style::Callchain | Style::Opaque) => {
-                    self.hex(word);
-                    Ok(())
-                }
-                _ => {
-                    decimal::push(&mut self.out, word);
-                    Ok(())
-                }
-            },
+                Ok(())
+            }
             Leaf::Int(number) => {
-                decimal::push_signed(&mut self.out, number);
+                digits::push_signed(&mut self.out, number);
                 Ok(())
             }
             // JSON has no infinity.
@@ -296,7 +308,7 @@ impl Visitor for Json {
                 Ok(())
             }
             Leaf::Code(number, None, _) | Leaf::Count(number) => {
-                decimal::push(&mut self.out, number);
+                digits::push(&mut self.out, number);
                 Ok(())
             }
             Leaf::Flags { word, fields, .. } => {
@@ -317,25 +329,10 @@ impl Visitor for Json {
 }
 
 impl Json {
-    /// Writes the context markers of a callchain: their indexes and names.
-    fn contexts(&mut self, name: &str, words: &[u64]) {
-        self.list(&format!("{name}_contexts"));
-        for (at, word) in words.iter().enumerate() {
-            let Some(context) = CallchainContext::of(*word).and_then(CallchainContext::name) else {
-                continue;
-            };
-            self.object("");
-            self.number("at", at as u64);
-            self.text("name", context.as_bytes());
-            self.close();
-        }
-        self.close();
-    }
-
     /// Writes a word in hexadecimal digits, as a string.
     fn hex(&mut self, word: u64) {
         self.out.extend_from_slice(b"\"0x");
-        text::push_hex_number(&mut self.out, word);
+        digits::push_hexadecimal(&mut self.out, word);
         self.out.push(b'"');
     }
 
@@ -366,10 +363,32 @@ impl Json {
     }
 }
 
+/// Appends the context markers of the callchain `name`, which precedes them: their indexes and names,
+/// on the same line.
+pub(super) fn push_contexts(out: &mut Vec<u8>, name: &str, words: impl Iterator<Item = u64>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"_contexts\":[");
+    let mut comma: &[u8] = b"";
+    for (at, word) in words.enumerate() {
+        let Some(context) = CallchainContext::of(word).and_then(CallchainContext::name) else {
+            continue;
+        };
+        out.extend_from_slice(comma);
+        out.extend_from_slice(b"{\"at\":");
+        digits::push(out, at as u64);
+        out.extend_from_slice(b",\"name\":\"");
+        out.extend_from_slice(context.as_bytes());
+        out.extend_from_slice(b"\"}");
+        comma = b",";
+    }
+    out.push(b']');
+}
+
 /// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed
 /// by its two hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no
 /// information is lost. Control characters are escaped.
-fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     if is_plain(bytes) {
         out.extend_from_slice(bytes);
@@ -405,7 +424,7 @@ fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Returns whether a string of these bytes has no escaped character.
-fn is_plain(bytes: &[u8]) -> bool {
+pub(super) fn is_plain(bytes: &[u8]) -> bool {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     // Avoids a branch for each byte.
     let mut blocks = bytes.chunks(16);

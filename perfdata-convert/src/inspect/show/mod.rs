@@ -2,11 +2,13 @@
 //! `perfdata-core`.
 
 mod bins;
+mod buffer;
 mod comms;
 mod date;
-mod decimal;
+mod digits;
 pub mod dump;
 mod facts;
+mod form;
 mod hex;
 pub mod json;
 pub mod map;

@@ -106,23 +106,12 @@ impl<'a> Shown<'a> {
     /// Returns the name of the event that the record belongs to, according to its ID. Records
     /// without an ID have a name only if there is a single event.
     pub fn event(&self) -> Option<Cow<'_, [u8]>> {
-        let events = &self.recording.events;
-        let id = match &self.record {
-            _ if self.raw.kind.is_kernel() => events.id_of(&self.raw),
-            Ok(record) => first_id(record),
+        let event = match &self.record {
+            _ if self.raw.kind.is_kernel() => named_event(&self.raw, self.recording),
+            Ok(record) => first_id(record).and_then(|id| event_of(id, self.recording)),
             Err(_) => None,
         };
-        let only = || (self.raw.kind.is_kernel() && events.len() == 1).then_some(0);
-        self.names.get(
-            self.recording,
-            id.map_or_else(only, |id| self.event_of(id))?,
-        )
-    }
-
-    /// Returns the index of the event with this ID. Records about the time before the recording
-    /// have ID 0 and no event.
-    fn event_of(&self, id: u64) -> Option<usize> {
-        self.recording.events.of_id(id).filter(|_| id != 0)
+        self.names.get(self.recording, event?)
     }
 
     /// Describes the fields without the record's header to `visitor`.
@@ -166,7 +155,10 @@ impl<'a> Shown<'a> {
         out.push(':');
         match &self.record {
             Ok(record) => {
-                let event = |id| self.names.get(self.recording, self.event_of(id)?);
+                let event = |id| {
+                    self.names
+                        .get(self.recording, event_of(id, self.recording)?)
+                };
                 let mut line = Line::with_events(std::mem::take(out), &event);
                 self.describe_named(record, NamesAt::Each, &mut line);
                 record
@@ -228,10 +220,17 @@ impl<'a> Shown<'a> {
         self.record.as_ref().ok()
     }
 
+    /// Writes the record as an object without its bytes.
+    pub(super) fn write_json(&self, out: &mut impl RecordWriter) {
+        out.json().object("");
+        self.write_fields(out);
+        out.json().close();
+    }
+
     /// Writes the record as an object, with its bytes if `with_bytes` is set.
     pub fn json(&self, json: &mut Json, with_bytes: bool) {
         json.object("");
-        self.json_fields(json);
+        self.write_fields(json);
         if with_bytes {
             hex::push_json(
                 json,
@@ -245,12 +244,21 @@ impl<'a> Shown<'a> {
 
     /// Writes the fields of the record's object.
     pub fn json_fields(&self, json: &mut Json) {
-        json.declared_number("offset", self.raw.offset);
-        if let Some(place) = self.inner {
-            json.declared_number("inner", place as u64);
+        self.write_fields(json);
+    }
+
+    fn write_fields(&self, out: &mut impl RecordWriter) {
+        let head = |out: &mut _, number: HeadNumber| {
+            let value = number.of(&self.raw, self.inner);
+            RecordWriter::head_number(out, number, value);
+        };
+        head(out, HeadNumber::Offset);
+        if self.inner.is_some() {
+            head(out, HeadNumber::Inner);
         }
-        json.value("type", &self.raw.kind);
-        json.declared_number("size", self.raw.bytes.len() as u64);
+        out.json().value("type", &self.raw.kind);
+        head(out, HeadNumber::Size);
+        let json = out.json();
         let misc = misc_names(self.raw.kind, self.raw.misc);
         json.texts("misc", misc.iter().map(|name| name.as_bytes()));
         if let Some(name) = self.event() {
@@ -259,9 +267,9 @@ impl<'a> Shown<'a> {
         match &self.record {
             Ok(record) => {
                 json.object("fields");
-                self.describe_named(record, NamesAt::Beside, json);
-                json.close();
-                json.value("sample_id", &record.sample_id);
+                self.describe_named(record, NamesAt::Beside, out);
+                out.json().close();
+                record.sample_id.describe("sample_id", Style::Plain, out);
             }
             Err(error) => {
                 json.text("error", error.to_string().as_bytes());
@@ -294,6 +302,75 @@ impl<'a> Shown<'a> {
             ),
         }
     }
+}
+
+/// A number of a record as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadNumber {
+    Offset,
+    Inner,
+    Size,
+}
+
+impl HeadNumber {
+    /// Returns the name of the field.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            HeadNumber::Offset => "offset",
+            HeadNumber::Inner => "inner",
+            HeadNumber::Size => "size",
+        }
+    }
+
+    /// Returns the number of a record.
+    #[inline]
+    pub(super) fn of(self, raw: &RawRecord<'_>, inner: Option<usize>) -> u64 {
+        match self {
+            HeadNumber::Offset => raw.offset,
+            HeadNumber::Inner => inner.unwrap_or_default() as u64,
+            HeadNumber::Size => raw.bytes.len() as u64,
+        }
+    }
+}
+
+/// Receives a record as JSON.
+pub(super) trait RecordWriter: Visitor {
+    /// Returns what writes everything but the values of the record.
+    fn json(&mut self) -> &mut Json;
+    /// Writes a number of the record as a whole.
+    fn head_number(&mut self, number: HeadNumber, value: u64);
+}
+
+impl RecordWriter for Json {
+    fn json(&mut self) -> &mut Json {
+        self
+    }
+
+    fn head_number(&mut self, number: HeadNumber, value: u64) {
+        self.leaf(
+            number.name(),
+            size_of_val(&value),
+            Leaf::Uint(value, Style::Plain),
+        );
+    }
+}
+
+/// Returns the event that a kernel record belongs to, according to its ID. Records without an ID
+/// belong to an event only if there is a single one.
+#[inline]
+pub(super) fn named_event(raw: &RawRecord<'_>, recording: &Recording) -> Option<usize> {
+    let events = &recording.events;
+    match events.id_of(raw) {
+        Some(id) => event_of(id, recording),
+        None => (events.len() == 1).then_some(0),
+    }
+}
+
+/// Returns the index of the event with this ID. Records about the time before the recording have ID
+/// 0 and no event.
+#[inline]
+fn event_of(id: u64, recording: &Recording) -> Option<usize> {
+    recording.events.of_id(id).filter(|_| id != 0)
 }
 
 /// perf's name for a register without a name.

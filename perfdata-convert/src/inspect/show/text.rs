@@ -75,16 +75,6 @@ pub(super) fn hex_pair(byte: u8) -> [u8; 2] {
     [digit(byte >> 4), digit(byte)]
 }
 
-/// Appends a number in hexadecimal, without leading zeros.
-pub(super) fn push_hex_number(out: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 16];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        pair.copy_from_slice(&hex_pair(byte));
-    }
-    let zeros = (number.leading_zeros() / 4).min(15) as usize;
-    out.extend_from_slice(digits.get(zeros..).unwrap_or_default());
-}
-
 /// TextLimits for long values.
 #[derive(Debug, Clone, Copy)]
 pub struct TextLimits {
