@@ -23,6 +23,24 @@ pub struct Literal {
     len: usize,
 }
 
+/// A number and its text. Many numbers are the same in the next record: those of threads, CPUs and
+/// events.
+#[derive(Debug)]
+pub struct Known {
+    number: u64,
+    text: [u8; ROOM],
+    len: usize,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        let mut text = [0; ROOM];
+        let len = digits::decimal(&mut text, 0);
+        let number = 0;
+        Known { number, text, len }
+    }
+}
+
 impl Literal {
     /// Returns a piece with this text.
     pub fn new(text: &[u8]) -> Self {
@@ -90,10 +108,18 @@ impl Buffer {
         }
     }
 
-    /// Appends a number in decimal digits.
+    /// Appends a number in decimal digits, which is compared with the `known` one.
     #[inline]
-    pub fn decimal(&mut self, number: u64) {
-        self.number(number, digits::decimal);
+    pub fn known_decimal(&mut self, number: u64, known: &mut Known) {
+        if number != known.number {
+            known.number = number;
+            known.len = digits::decimal(&mut known.text, number);
+        }
+        let rest = self.bytes.get_mut(self.len..).unwrap_or_default();
+        if let Some(place) = rest.first_chunk_mut() {
+            *place = known.text;
+            self.len = self.len.saturating_add(known.len);
+        }
     }
 
     /// Appends a number in hexadecimal digits.
@@ -144,6 +170,7 @@ mod tests {
     #[test]
     fn pieces_follow_each_other() {
         let mut buffer = Buffer::default();
+        let mut known = Known::default();
         let mut expected = String::new();
         for len in 0..40 {
             let text = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -151,16 +178,19 @@ mod tests {
                 .unwrap();
             let literal = Literal::new(text.as_bytes());
             assert!(literal.room() >= len);
-            buffer.reserve(literal.room() + 3 * ROOM + 1);
+            buffer.reserve(literal.room() + 4 * ROOM + 2);
             buffer.literal(&literal);
-            buffer.decimal(1 << len);
+            buffer.known_decimal(1 << len, &mut Known::default());
+            buffer.byte(b' ');
+            buffer.known_decimal(len as u64 / 10, &mut known);
             buffer.byte(b' ');
             buffer.hexadecimal(u64::MAX >> len);
             buffer.padded_hexadecimal(len as u64);
             buffer.append(|out| out.extend_from_slice(b"..."));
             expected.push_str(&format!(
-                "{text}{} {:x}{len:016x}...",
+                "{text}{} {} {:x}{len:016x}...",
                 1_u64 << len,
+                len / 10,
                 u64::MAX >> len
             ));
         }
@@ -173,7 +203,7 @@ mod tests {
     fn without_room_nothing_is_written() {
         let mut buffer = Buffer::default();
         buffer.literal(&Literal::new(b"abc"));
-        buffer.decimal(1);
+        buffer.known_decimal(1, &mut Known::default());
         buffer.hexadecimal(1);
         buffer.padded_hexadecimal(1);
         buffer.byte(b'x');

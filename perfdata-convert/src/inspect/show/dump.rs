@@ -238,8 +238,10 @@ impl Dump {
         if self.json && !self.hex {
             let mut forms = spare.forms.take();
             forms.belong_to(known.version);
-            for (raw, inner) in batch.records() {
-                forms.write(&raw, inner, recording, &mut text, || shown(&raw, inner));
+            for (records, inner) in batch.runs() {
+                for raw in records {
+                    forms.write(&raw, inner, recording, &mut text, || shown(&raw, inner));
+                }
             }
             spare.forms.put(forms);
             return text;

@@ -16,7 +16,7 @@ use perfdata_core::record::{CallchainContext, RawRecord, RecordType};
 use perfdata_core::wire::until_nul;
 use perfdata_core::{Endian, Recording};
 
-use super::buffer::{Buffer, Literal};
+use super::buffer::{Buffer, Known, Literal};
 use super::digits::ROOM;
 use super::is_filling;
 use super::json::{Json, NumberForm, is_plain, push_contexts, push_string};
@@ -137,9 +137,9 @@ impl Forms {
                 let shown = show();
                 let before = out.text().len();
                 generic(&shown, out);
-                let form = Form::of(&shown, raw, recording);
+                let mut form = Form::of(&shown, raw, recording);
                 let expected = out.text().get(before..).unwrap_or_default();
-                let form = form.filter(|form| form.gives(raw, inner, expected));
+                form.take_if(|form| !form.gives(raw, inner, expected));
                 *place = Some((key, form));
             }
         }
@@ -165,6 +165,8 @@ struct Form {
 struct Piece {
     before: Literal,
     value: Value,
+    /// The last number here.
+    known: Known,
 }
 
 /// A value, from the next bytes of the record if nothing else is said.
@@ -209,7 +211,7 @@ impl Form {
     }
 
     /// Returns whether it writes a record as expected.
-    fn gives(&self, raw: &RawRecord<'_>, inner: Option<usize>, expected: &[u8]) -> bool {
+    fn gives(&mut self, raw: &RawRecord<'_>, inner: Option<usize>, expected: &[u8]) -> bool {
         let mut out = Buffer::default();
         self.write(raw, inner, &mut out);
         debug_assert!(out.text() == expected, "a record of this form");
@@ -217,17 +219,19 @@ impl Form {
     }
 
     /// Appends a record.
-    fn write(&self, raw: &RawRecord<'_>, inner: Option<usize>, out: &mut Buffer) {
+    fn write(&mut self, raw: &RawRecord<'_>, inner: Option<usize>, out: &mut Buffer) {
         let room = self.room + PER_BYTE * raw.bytes.len();
         out.reserve(room);
         let mut rest = raw.body();
-        for piece in &self.pieces {
+        for piece in &mut self.pieces {
             out.literal(&piece.before);
             match piece.value {
-                Value::Head(number) => out.decimal(number.of(raw, inner)),
+                Value::Head(number) => {
+                    out.known_decimal(number.of(raw, inner), &mut piece.known);
+                }
                 Value::Number { size, form } => {
                     let number = number(&mut rest, size, raw.endian);
-                    write_number(number, size, form, out);
+                    write_number(number, size, form, &mut piece.known, out);
                 }
                 Value::Callchain { name } => {
                     let count = number(&mut rest, WORD, raw.endian);
@@ -281,14 +285,14 @@ fn number(rest: &mut &[u8], size: usize, endian: Endian) -> u64 {
 }
 
 #[inline]
-fn write_number(number: u64, size: usize, form: NumberForm, out: &mut Buffer) {
+fn write_number(number: u64, size: usize, form: NumberForm, known: &mut Known, out: &mut Buffer) {
     match form {
         NumberForm::Hexadecimal => write_address(number, out),
         NumberForm::DecimalOrNone if number == u64::MAX >> (64 - 8 * size) => {
             out.byte(b'-');
             out.byte(b'1');
         }
-        _ => out.decimal(number),
+        _ => out.known_decimal(number, known),
     }
 }
 
@@ -367,6 +371,7 @@ impl Learner {
         self.pieces.push(Piece {
             before: Literal::new(text),
             value,
+            known: Known::default(),
         });
         self.from = self.json.out.len();
     }
