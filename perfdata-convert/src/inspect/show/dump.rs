@@ -14,7 +14,7 @@ use perfdata_core::record::{RecordType, Registers, TABLE};
 use perfdata_core::wire::Wire;
 
 use super::buffer::Buffer;
-use super::form::Forms;
+use super::forms::Forms;
 use super::hex;
 use super::json::Json;
 use super::part_name;

@@ -8,7 +8,7 @@ mod date;
 mod digits;
 pub mod dump;
 mod facts;
-mod form;
+mod forms;
 mod hex;
 pub mod json;
 pub mod map;
