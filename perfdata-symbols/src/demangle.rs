@@ -1,5 +1,7 @@
 //! Names of C++ and Rust functions as their source code spells them.
 
+mod rust_hash;
+
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -32,7 +34,8 @@ pub enum Spelling {
     /// With parameters; Rust names without their hash, with what compilers append. perf 7.2.
     #[default]
     Full,
-    /// Rust names as C++ names: with the hash, and newer ones (`_R`) as they are. perf 6.12.
+    /// Rust names as C++ names: those with a usual hash without it, others with what stands for
+    /// characters that C++ names cannot contain, and newer ones (`_R`) as they are. perf 6.12.
     RustAsCpp,
     /// Without parameters and types of results; Rust names without what compilers append. perf 6.1.
     WithoutParameters,
@@ -54,7 +57,9 @@ pub fn demangled_as(name: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
     }
     let text = match spelling {
         Spelling::RustAsCpp if name.starts_with(b"_R") => None,
-        Spelling::RustAsCpp => cpp(name, spelling),
+        Spelling::RustAsCpp => {
+            cpp(name, spelling).map(|text| rust_hash::spelled(&text).unwrap_or(text))
+        }
         _ => rust(name, spelling).or_else(|| cpp(name, spelling)),
     };
     match text {
@@ -254,6 +259,7 @@ mod tests {
                 "core::fmt::write::h0123456789abcdef",
                 "core::fmt::write",
             ),
+            ("_ZN4deep3rec17h0acb1408e587491bE", "deep::rec", "deep::rec"),
             (
                 "_RNvCs1234_7mycrate3foo.cold",
                 "_RNvCs1234_7mycrate3foo.cold",
