@@ -5,7 +5,7 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{MappingId, Sample, Samples};
-use perfdata_symbols::{Symbolizer, Unresolved};
+use perfdata_symbols::{Spelling, Symbolizer, Unresolved};
 use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
@@ -86,6 +86,8 @@ pub struct Needs {
     pub counts: bool,
     /// The frames are not needed: samples have none.
     pub without_frames: bool,
+    /// The version of perf whose choice is followed between functions at the same address.
+    pub spelling: Spelling,
 }
 
 impl Needs {
@@ -157,7 +159,7 @@ pub fn export<S: RecordSource>(
 ) -> Result<Report> {
     let limits = samples.session().limits();
     sink.begin(samples.source().container_layout().container());
-    let mut pass = Pass::new(symbols);
+    let mut pass = Pass::new(symbols).with_spelling(sink.needs().spelling);
     let mut failed = None;
     while let Some(sample) = samples.next_with(|record| {
         if failed.is_none() {
@@ -200,7 +202,12 @@ impl<S: RecordSource> ResolvedSamples<S> {
     /// Returns the samples with what is needed in addition to the frames. By default, nothing is.
     #[must_use]
     pub fn with_needs(self, needs: Needs) -> Self {
-        ResolvedSamples { needs, ..self }
+        let pass = self.pass.with_spelling(needs.spelling);
+        ResolvedSamples {
+            needs,
+            pass,
+            ..self
+        }
     }
 
     /// Returns the next sample; `None` at the end. `others` receives all records before it that are
@@ -263,6 +270,14 @@ struct Last {
 }
 
 impl Pass {
+    /// Returns the pass with the version of perf that chooses between functions; no function was
+    /// searched yet.
+    fn with_spelling(mut self, spelling: Spelling) -> Self {
+        let symbols = self.resolver.symbols.take();
+        self.resolver.symbols = symbols.map(|symbols| symbols.with_spelling(spelling));
+        self
+    }
+
     fn new(symbols: Option<Symbolizer>) -> Self {
         Pass {
             resolver: Resolver::new(symbols),

@@ -41,6 +41,17 @@ pub enum Spelling {
     WithoutParameters,
 }
 
+impl Spelling {
+    /// Returns the function that demangles symbols in this spelling.
+    pub(crate) fn demangle(self) -> for<'a> fn(&'a [u8]) -> Cow<'a, [u8]> {
+        match self {
+            Spelling::Full => demangled,
+            Spelling::RustAsCpp => |name| demangled_as(name, Spelling::RustAsCpp),
+            Spelling::WithoutParameters => |name| demangled_as(name, Spelling::WithoutParameters),
+        }
+    }
+}
+
 /// Returns the demangled form of a C++ or Rust symbol in one of its spellings; other names
 /// unchanged.
 ///

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 
 use crate::bytes::{Bytes, read_text};
-use crate::demangle::demangled;
 use crate::elf::{Addresses, Elf};
 use crate::kallsyms::Kallsyms;
 use crate::machine::{own_vdso, running_kernel};
@@ -91,11 +90,16 @@ pub(crate) fn load(
     }
 }
 
-fn of_elf(elf: &Elf, runtime: &Elf, addresses: Addresses) -> Result<Table, Reason> {
+fn of_elf(
+    elf: &Elf,
+    runtime: &Elf,
+    addresses: Addresses,
+    sources: &Sources,
+) -> Result<Table, Reason> {
     let mut builder = Builder::default();
     elf.add_symbols(runtime, addresses, &mut builder)
         .map_err(Reason::Unreadable)?;
-    let table = builder.build(demangled);
+    let table = builder.build(sources.spelling.demangle());
     if table.is_empty() {
         return Err(Reason::Stripped);
     }
@@ -223,7 +227,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         }
         (None, None) => add(runtime_or_full)?,
     }
-    let table = builder.build(demangled);
+    let table = builder.build(sources.spelling.demangle());
     if table.is_empty() {
         return Err(Reason::Stripped);
     }
@@ -337,7 +341,7 @@ fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
         table,
         is_mangled: false,
     };
-    let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual);
+    let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual, sources);
     if let Some(path) = sources
         .vmlinux
         .as_ref()
@@ -410,7 +414,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
         paths.extend(installed_module(sources, release, &name));
     }
     let elf = first_with(paths, Some(&id), Elf::has_symtab).ok_or(reason)?;
-    let table = of_elf(&elf, &elf, Addresses::Text)?;
+    let table = of_elf(&elf, &elf, Addresses::Text, sources)?;
     Ok(Symbols {
         table: Arc::new(table),
         lookup: Lookup::Offset,
@@ -464,7 +468,7 @@ fn vdso_file(wanted: &Wanted<'_>, sources: &Sources) -> Result<Elf, Reason> {
 /// Returns the symbols of a vDSO.
 fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
     let elf = vdso_file(wanted, sources)?;
-    let table = of_elf(&elf, &elf, Addresses::Offsets)?;
+    let table = of_elf(&elf, &elf, Addresses::Offsets, sources)?;
     Ok(Symbols {
         table: Arc::new(table),
         lookup: Lookup::Offset,

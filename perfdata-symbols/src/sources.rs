@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use perfdata_session::BuildId;
 
+use crate::demangle::Spelling;
 use crate::machine::{DEBUG_DIRECTORY, KERNEL_IMAGES};
 
 /// Returns the file that contains what a recording calls `path`.
@@ -34,6 +35,9 @@ pub struct Sources {
     /// Whether to use the files of this machine, or of [`root`](Self::root), for objects whose
     /// build IDs the recording does not contain, although they may differ from the recorded ones.
     pub unverified: bool,
+    /// The version of perf whose choice is followed between symbols with the same address: it
+    /// depends on the lengths of their names, as that version spells them.
+    pub spelling: Spelling,
 }
 
 impl Default for Sources {
@@ -47,6 +51,7 @@ impl Default for Sources {
             vmlinux: None,
             kallsyms: None,
             unverified: false,
+            spelling: Spelling::default(),
         }
     }
 }
@@ -60,6 +65,7 @@ impl fmt::Debug for Sources {
             .field("vmlinux", &self.vmlinux)
             .field("kallsyms", &self.kallsyms)
             .field("unverified", &self.unverified)
+            .field("spelling", &self.spelling)
             .finish()
     }
 }
@@ -99,6 +105,12 @@ impl Sources {
     #[must_use]
     pub fn with_unverified(self, unverified: bool) -> Self {
         Sources { unverified, ..self }
+    }
+
+    /// Returns the same sources with [`spelling`](Self::spelling).
+    #[must_use]
+    pub fn with_spelling(self, spelling: Spelling) -> Self {
+        Sources { spelling, ..self }
     }
 
     /// Returns whether the files are those of this machine.

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
 
-use crate::demangle::demangled;
+use crate::demangle::{Spelling, demangled};
 use crate::lines::{Lines, SourceFrame};
 use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
@@ -171,6 +171,16 @@ impl Symbolizer {
     #[must_use]
     pub fn with_lines(self, has_lines: bool) -> Self {
         Symbolizer { has_lines, ..self }
+    }
+
+    /// Returns the symbolizer with the version of perf whose choice it follows between symbols with
+    /// the same address: [`Sources::spelling`].
+    #[must_use]
+    pub fn with_spelling(self, spelling: Spelling) -> Self {
+        Symbolizer {
+            sources: self.sources.with_spelling(spelling),
+            ..self
+        }
     }
 
     /// Returns the functions at the address of a frame as they are in the source code, from the

@@ -126,6 +126,15 @@ impl<W: Write> PerfScript<W> {
     }
 }
 
+/// Returns how a version of perf spells the names of functions.
+fn spelling(like: Like) -> Spelling {
+    match like {
+        Like::Perf6_1 => Spelling::WithoutParameters,
+        Like::Perf6_12 => Spelling::RustAsCpp,
+        _ => Spelling::Full,
+    }
+}
+
 impl<W: Write> Sink for PerfScript<W> {
     fn needs(&self) -> Needs {
         let shown = |fields| self.shown.has_any(fields);
@@ -135,6 +144,7 @@ impl<W: Write> Sink for PerfScript<W> {
             before_exec: true,
             counts: true,
             tracepoints: shown(Set::TRACE).then_some(self.style.like),
+            spelling: spelling(self.style.like),
             ..Needs::default()
         }
     }
@@ -149,11 +159,7 @@ impl<W: Write> Sink for PerfScript<W> {
             .update(recording, self.style, &mut self.shown)
             .map_err(Error::Fields)?;
         let new = sample.tables.functions().get(self.names.len()..);
-        let spelling = match self.style.like {
-            Like::Perf6_1 => Spelling::WithoutParameters,
-            Like::Perf6_12 => Spelling::RustAsCpp,
-            _ => Spelling::Full,
-        };
+        let spelling = spelling(self.style.like);
         for function in new.unwrap_or_default() {
             // The name is spelled as by the newest version.
             let is_spelled = spelling == Spelling::Full || function.name == function.system_name;
