@@ -1,6 +1,8 @@
 //! Names of C++ and Rust functions as their source code spells them.
 
+mod local;
 mod rust_hash;
+mod special;
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -100,7 +102,7 @@ fn cpp(name: &[u8], spelling: Spelling) -> Option<String> {
         options = options.no_params().no_return_type();
     }
     parsed.structured_demangle(&mut out, &options).ok()?;
-    let mut text = with_literals(out.0);
+    let mut text = local::spelled(special::spelled(with_literals(out.0)));
     // Empty packs of parameters.
     for (empty, without) in [
         (", >", ">"),
