@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -26,7 +27,7 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// The bytes of an object.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    File(File),
+    File(Arc<File>),
     Memory(Vec<u8>),
 }
 
@@ -40,14 +41,14 @@ impl Bytes {
         let file = File::open(path)?;
         Ok(match decompressed(&file)? {
             Some(bytes) => Bytes::Memory(bytes),
-            None => Bytes::File(file),
+            None => Bytes::File(Arc::new(file)),
         })
     }
 
     /// Returns a reader of all bytes.
     pub fn reader(&self) -> Box<dyn ReadSeek + '_> {
         match self {
-            Bytes::File(file) => Box::new(BufReader::new(file)),
+            Bytes::File(file) => Box::new(BufReader::new(&**file)),
             Bytes::Memory(bytes) => Box::new(Cursor::new(bytes)),
         }
     }
@@ -55,7 +56,7 @@ impl Bytes {
     /// Returns an error if there are fewer than `size` bytes at `offset`, or more than `most`.
     fn check(&self, offset: u64, size: u64, most: u64) -> io::Result<()> {
         let len = match self {
-            Bytes::File(file) => Source::len(file)?,
+            Bytes::File(file) => Source::len(&**file)?,
             Bytes::Memory(bytes) => bytes.len() as u64,
         };
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= len);
@@ -65,12 +66,12 @@ impl Bytes {
         }
     }
 
-    /// Returns the file, to read `size` bytes at `offset` later; `None` if the bytes are in memory, or
-    /// too many files are open.
-    pub fn file_with(&self, offset: u64, size: u64, most: u64) -> io::Result<Option<File>> {
+    /// Returns the file, to read `size` bytes at `offset` later; `None` if the bytes are in memory.
+    /// An error if there are fewer bytes, or more than `most`.
+    pub fn file_with(&self, offset: u64, size: u64, most: u64) -> io::Result<Option<Arc<File>>> {
         self.check(offset, size, most)?;
         Ok(match self {
-            Bytes::File(file) => file.try_clone().ok(),
+            Bytes::File(file) => Some(Arc::clone(file)),
             Bytes::Memory(_) => None,
         })
     }
@@ -79,7 +80,7 @@ impl Bytes {
     pub fn read(&self, offset: u64, size: u64, most: u64) -> io::Result<Vec<u8>> {
         self.check(offset, size, most)?;
         let source: &dyn Source = match self {
-            Bytes::File(file) => file,
+            Bytes::File(file) => &**file,
             Bytes::Memory(bytes) => bytes,
         };
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
@@ -144,10 +145,11 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(most.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    let file = File::open(path)?;
+    // The text is not moved, unless the size is not known.
+    let size = file.metadata()?.len().min(most);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("more than {most} bytes")));
     }

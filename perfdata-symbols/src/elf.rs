@@ -4,6 +4,7 @@
 //! All offsets and sizes are compared with the file before they are used.
 
 mod plt;
+mod symbols;
 
 use std::borrow::Cow;
 use std::io;
@@ -12,16 +13,18 @@ use std::path::Path;
 use flate2::read::ZlibDecoder;
 use object::elf::{
     ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32,
-    FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED, SHN_ABS, SHN_UNDEF,
-    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
-    STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
+    FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED, SHT_DYNSYM,
+    SHT_NOBITS, SHT_SYMTAB,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 use perfdata_session::BuildId;
 
+use self::symbols::offset_in;
 use crate::bytes::{Bytes, unpack_exactly, unpack_xz};
-use crate::table::{Builder, Properties};
+use crate::table::Builder;
+
+pub(crate) use self::symbols::FileSymbols;
 
 /// Maximum number of sections and segments that are considered.
 const MOST_SECTIONS: usize = 1 << 20;
@@ -31,12 +34,9 @@ const MOST_SEGMENTS: usize = 1 << 16;
 /// hundred megabytes.
 const MOST_SYMBOLS: u64 = 1 << 29;
 
-/// Size of names in bytes from which on they stay in the file until they are needed.
-const LARGE_NAMES: u64 = 1 << 18;
-
-/// Sizes of a symbol in bytes.
-const RAW_32: usize = 16;
-const RAW_64: usize = 24;
+/// Size of names, and of a table of symbols, in bytes from which on they stay in the file until they
+/// are needed.
+const LARGE: u64 = 1 << 18;
 
 /// Maximum size of notes, links and names of sections in bytes.
 const MOST_NOTES: u64 = 1 << 20;
@@ -101,17 +101,6 @@ pub struct Elf {
     loads: Vec<Segment>,
     sections: Vec<Section>,
     build_id: Option<BuildId>,
-}
-
-/// A symbol as it is in the file.
-#[derive(Debug, Clone, Copy)]
-struct Raw {
-    name: u32,
-    info: u8,
-    other: u8,
-    section: u16,
-    value: u64,
-    size: u64,
 }
 
 impl Elf {
@@ -347,44 +336,58 @@ impl Elf {
         let Some(strings) = self.sections.get(table.link) else {
             return Ok(());
         };
-        let symbols = self.content(table, MOST_SYMBOLS)?;
-        if symbols.is_empty() {
+        if table.is_nobits || table.size == 0 {
             return Ok(());
         }
-        let Some(base) = self.add_names(strings, addresses, builder)? else {
+        // The names of kernels are searched, and those of Arm and RISC-V tell which symbols are kept.
+        let is_lazy = addresses == Addresses::Offsets && self.mapping_symbols().is_empty();
+        let file = match is_lazy && table.size >= LARGE {
+            true => self
+                .bytes
+                .file_with(table.offset, table.size, MOST_SYMBOLS)?,
+            false => None,
+        };
+        let symbols = match file {
+            Some(_) => Vec::new(),
+            None => self.content(table, MOST_SYMBOLS)?,
+        };
+        let Some(base) = self.add_names(strings, is_lazy, builder)? else {
             return Err(io::Error::other("the names have 4 GiB"));
         };
         let size = match strings.is_nobits {
             true => 0,
             false => strings.size,
         };
-        let raw_size = if self.is_64 { RAW_64 } else { RAW_32 };
-        builder.reserve(symbols.len().checked_div(raw_size).unwrap_or_default());
-        for raw in self.raw_symbols(&symbols) {
-            let name = base.saturating_add(raw.name);
-            if u64::from(raw.name) < size
-                && let Some((start, properties)) = self.kept(&raw, runtime, addresses)
-                && !self.is_mapping_symbol(|| builder.name(name))
+        let rules = self.rules(runtime, addresses, (base, size));
+        if let Some(file) = file {
+            let form = self.form();
+            let symbols = FileSymbols::new(file, table.offset, table.size, form, rules);
+            if let Some(symbols) = symbols {
+                builder.add_symbols_of(symbols);
+            }
+            return Ok(());
+        }
+        for raw in self.form().symbols(&symbols) {
+            if let Some(new) = rules.kept(&raw)
+                && !self.is_mapping_symbol(|| builder.name(new.name))
             {
-                builder.add(start, raw.size, name, properties);
+                builder.add_symbol(new);
             }
         }
         Ok(())
     }
 
-    /// Adds the names of symbols. Returns the offset of the first one; `None` if the names have
-    /// 4 GiB.
+    /// Adds the names of symbols, which may stay in the file if `is_lazy`. Returns the offset of the
+    /// first one; `None` if the names have 4 GiB.
     fn add_names(
         &self,
         strings: &Section,
-        addresses: Addresses,
+        is_lazy: bool,
         builder: &mut Builder,
     ) -> io::Result<Option<u32>> {
-        // The names of kernels are searched, and those of Arm and RISC-V tell which symbols are kept.
-        let are_all_read = addresses != Addresses::Offsets || !self.mapping_symbols().is_empty();
-        if strings.size >= LARGE_NAMES
+        if strings.size >= LARGE
             && !strings.is_nobits
-            && !are_all_read
+            && is_lazy
             && let Some(file) = self
                 .bytes
                 .file_with(strings.offset, strings.size, MOST_SYMBOLS)?
@@ -392,50 +395,6 @@ impl Elf {
             return Ok(builder.add_names_of(file, strings.offset, strings.size));
         }
         Ok(builder.add_names(&self.content(strings, MOST_SYMBOLS)?))
-    }
-
-    /// Returns the address of a symbol that perf keeps; `None` for other ones.
-    fn kept(&self, raw: &Raw, runtime: &Elf, addresses: Addresses) -> Option<(u64, Properties)> {
-        let kind = raw.info & 0xf;
-        let binding = raw.info >> 4;
-        let visibility = raw.other & 0x3;
-        let is_named = raw.name != 0 && raw.section != SHN_UNDEF.0 && raw.section != SHN_ABS.0;
-        let is_label =
-            kind == STT_NOTYPE.0 && visibility != STV_HIDDEN.0 && visibility != STV_INTERNAL.0;
-        let is_code_or_data = [STT_FUNC.0, STT_GNU_IFUNC.0, STT_OBJECT.0].contains(&kind);
-        if !is_named || !(is_label || is_code_or_data) {
-            return None;
-        }
-        let mut section = self.sections.get(usize::from(raw.section))?;
-        if !section.is_allocated {
-            return None;
-        }
-        // The offsets of sections without content are not those in the mapped file.
-        if section.is_nobits {
-            section = runtime.sections.get(usize::from(raw.section))?;
-        }
-        if is_label && !section.has_labels {
-            return None;
-        }
-        // The lowest bit of a Thumb function's address is a flag.
-        let is_thumb = self.machine == EM_ARM.0 && kind == STT_FUNC.0;
-        let value = if is_thumb { raw.value & !1 } else { raw.value };
-        let start = match addresses {
-            Addresses::Virtual => value,
-            Addresses::Text if *section.name == *b".text" => value.wrapping_sub(section.address),
-            Addresses::Text => return None,
-            Addresses::Offsets => runtime.offset_of(value).unwrap_or_else(|| {
-                value
-                    .wrapping_sub(section.address)
-                    .wrapping_add(section.offset)
-            }),
-        };
-        let properties = Properties {
-            is_untyped: kind == STT_NOTYPE.0,
-            is_weak: binding == STB_WEAK.0,
-            is_global: binding == STB_GLOBAL.0,
-        };
-        Some((start, properties))
     }
 
     /// Returns the letters of symbols that only tell code from data in a section.
@@ -462,50 +421,7 @@ impl Elf {
 
     /// Returns the offset in the file of a virtual address.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
-        let contains = |load: &&Segment| {
-            address
-                .checked_sub(load.address)
-                .is_some_and(|at| at < load.size)
-        };
-        let load = self.loads.iter().find(contains)?;
-        Some(address.wrapping_sub(load.address).wrapping_add(load.offset))
-    }
-
-    /// Returns the symbols in the content of a table.
-    fn raw_symbols<'a>(&self, symbols: &'a [u8]) -> impl Iterator<Item = Raw> + use<'a> {
-        let (endian, is_64) = (self.endian, self.is_64);
-        let size = if is_64 { RAW_64 } else { RAW_32 };
-        symbols
-            .chunks_exact(size)
-            .filter_map(move |bytes| Raw::parse(bytes, endian, is_64))
-    }
-}
-
-impl Raw {
-    fn parse(bytes: &[u8], endian: Endianness, is_64: bool) -> Option<Raw> {
-        let byte = |at: usize| bytes.get(at).copied();
-        let u16_at = |at: usize| Some(endian.read_u16(*bytes.get(at..)?.first_chunk()?));
-        let u32_at = |at: usize| Some(endian.read_u32(*bytes.get(at..)?.first_chunk()?));
-        let u64_at = |at: usize| Some(endian.read_u64(*bytes.get(at..)?.first_chunk()?));
-        Some(if is_64 {
-            Raw {
-                name: u32_at(0)?,
-                info: byte(4)?,
-                other: byte(5)?,
-                section: u16_at(6)?,
-                value: u64_at(8)?,
-                size: u64_at(16)?,
-            }
-        } else {
-            Raw {
-                name: u32_at(0)?,
-                value: u32_at(4)?.into(),
-                size: u32_at(8)?.into(),
-                info: byte(12)?,
-                other: byte(13)?,
-                section: u16_at(14)?,
-            }
-        })
+        offset_in(&self.loads, address)
     }
 }
 

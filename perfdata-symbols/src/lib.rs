@@ -91,7 +91,7 @@ pub fn parse_everything(data: &[u8]) {
             }
         }
     }
-    let _ = kallsyms::Kallsyms::parse(data);
+    let _ = kallsyms::Kallsyms::parse(data.to_vec());
     let _ = perf_map::parse(data).find(0x1000);
     for name in data.split(|&byte| byte == b'\n' || byte == 0).take(64) {
         let _: Cow<'_, [u8]> = demangled(name);

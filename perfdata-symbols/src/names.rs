@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::sync::Arc;
 
 use perfdata_core::read::Source;
 
@@ -11,7 +12,7 @@ const READ: usize = 256;
 /// Maximum length of a name in a file in bytes. What is behind it is not read.
 const MOST_NAME: usize = 1 << 20;
 
-/// Names that each end with NUL. A name is identified by its offset.
+/// Names. Each is identified by its offset.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     parts: Vec<Part>,
@@ -27,9 +28,12 @@ struct Part {
 
 #[derive(Debug)]
 enum Content {
+    /// Each name ends with NUL.
     Memory(Vec<u8>),
-    /// A file, and the offset and the size of the names in it.
-    File(File, u64, u32),
+    /// A file, and the offset and the size of the names in it. Each ends with NUL.
+    File(Arc<File>, u64, u32),
+    /// A text in which each name ends with NUL, a tab or the line.
+    Text(Arc<Vec<u8>>),
 }
 
 impl Names {
@@ -81,30 +85,40 @@ impl Names {
 
     /// Adds `size` bytes of names at `offset` of a file. They are read when they are needed. Returns
     /// the offset of the first one; `None` if the names have 4 GiB.
-    pub fn add_file(&mut self, file: File, offset: u64, size: u64) -> Option<u32> {
+    pub fn add_file(&mut self, file: Arc<File>, offset: u64, size: u64) -> Option<u32> {
         let size = u32::try_from(size).ok()?;
+        self.add_part(size, Content::File(file, offset, size))
+    }
+
+    /// Adds a text whose names each end with NUL, a tab or the line. Returns the offset of its
+    /// beginning; `None` if the names have 4 GiB.
+    pub fn add_text(&mut self, text: Arc<Vec<u8>>) -> Option<u32> {
+        let size = u32::try_from(text.as_slice().len()).ok()?;
+        self.add_part(size, Content::Text(text))
+    }
+
+    fn add_part(&mut self, size: u32, content: Content) -> Option<u32> {
         let start = self.len;
         self.len = start.checked_add(size)?;
-        self.parts.push(Part {
-            start,
-            content: Content::File(file, offset, size),
-        });
+        self.parts.push(Part { start, content });
         Some(start)
+    }
+
+    /// Returns the part that contains an offset, and the offset in it.
+    fn part(&self, at: u32) -> Option<(&Content, u32)> {
+        let after = self.parts.partition_point(|part| part.start <= at);
+        let part = self.parts.get(after.checked_sub(1)?)?;
+        Some((&part.content, at.checked_sub(part.start)?))
     }
 
     /// Returns the name at an offset; an empty one if it cannot be read.
     pub fn get(&self, at: u32) -> Cow<'_, [u8]> {
-        let after = self.parts.partition_point(|part| part.start <= at);
-        let part = after.checked_sub(1).and_then(|last| self.parts.get(last));
-        let Some(part) = part else {
+        let Some((content, at)) = self.part(at) else {
             return Cow::Borrowed(&[]);
         };
-        let at = at.saturating_sub(part.start);
-        match &part.content {
-            Content::Memory(memory) => {
-                let rest = usize::try_from(at).ok().and_then(|at| memory.get(at..));
-                Cow::Borrowed(until_nul(rest.unwrap_or_default()))
-            }
+        match content {
+            Content::Memory(memory) => Cow::Borrowed(until(from(memory, at), b"\0")),
+            Content::Text(text) => Cow::Borrowed(until(from(text, at), b"\0\t\n")),
             Content::File(file, offset, size) => {
                 let left = usize::try_from(size.saturating_sub(at)).unwrap_or(usize::MAX);
                 let offset = offset.saturating_add(at.into());
@@ -113,11 +127,23 @@ impl Names {
         }
     }
 
+    /// Returns whether the name at an offset is `name`.
+    pub fn is(&self, at: u32, name: &[u8]) -> bool {
+        // Most names differ at once.
+        let may_be = match self.part(at) {
+            Some((Content::Memory(memory), at)) => from(memory, at).starts_with(name),
+            Some((Content::Text(text), at)) => from(text, at).starts_with(name),
+            _ => true,
+        };
+        may_be && *self.get(at) == *name
+    }
+
     /// Returns the size in memory in bytes.
     pub fn held(&self) -> usize {
         let sizes = self.parts.iter().map(|part| match &part.content {
             Content::Memory(memory) => memory.capacity(),
             Content::File(..) => 0,
+            Content::Text(text) => text.capacity(),
         });
         sizes.fold(0, usize::saturating_add)
     }
@@ -132,8 +158,16 @@ impl Names {
     }
 }
 
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+/// Returns the bytes from an offset on.
+fn from(bytes: &[u8], at: u32) -> &[u8] {
+    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+    rest.unwrap_or_default()
+}
+
+/// Returns the bytes up to the first one of `ends`.
+fn until<'a>(bytes: &'a [u8], ends: &[u8]) -> &'a [u8] {
+    let mut parts = bytes.split(|byte| ends.contains(byte));
+    parts.next().unwrap_or_default()
 }
 
 /// Returns the name at an offset of a file, within `left` bytes, up to [`MOST_NAME`].
@@ -171,7 +205,7 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(names.add(b"a\0bc"), Some(0));
         let size = 6 + long.len() as u64 + 1 + 4;
-        let start = names.add_file(file, 7, size).unwrap();
+        let start = names.add_file(Arc::new(file), 7, size).unwrap();
         assert_eq!(start, 5);
         let after = names.add_one(b"one").unwrap();
         let text = |at| String::from_utf8(names.get(at).into_owned()).unwrap();
@@ -185,7 +219,20 @@ mod tests {
         assert_eq!(text(start + 6 + 5001), "last");
         assert_eq!(text(after), "one");
         assert_eq!(text(after + 100), "");
-        assert_eq!(names.add_one(b"two"), Some(after + 4));
+        let two = names.add_one(b"two");
+        assert_eq!(two, Some(after + 4));
+        let lines = Arc::new(b"1 T x\t[m]\n2 T yz\n3 T last".to_vec());
+        let lines = names.add_text(lines).unwrap();
+        let in_lines = [4, 14, 21].map(|at| names.get(lines + at));
+        assert_eq!(in_lines, [&b"x"[..], b"yz", b"last"]);
+        for (at, name, other) in [
+            (0, "a", "ab"),
+            (start, "first", "firs"),
+            (lines + 14, "yz", "y"),
+        ] {
+            assert!(names.is(at, name.as_bytes()), "{name}");
+            assert!(!names.is(at, other.as_bytes()), "{other}");
+        }
         assert!((10..5000).contains(&names.held()));
     }
 
@@ -194,7 +241,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![b'n'; 3 << 20]).unwrap();
         let mut names = Names::default();
-        let start = names.add_file(file, 0, 3 << 20).unwrap();
+        let start = names.add_file(Arc::new(file), 0, 3 << 20).unwrap();
         assert_eq!(names.get(start).len(), MOST_NAME);
         assert_eq!(names.get(start + (3 << 20) - 5), Cow::Borrowed(b"nnnnn"));
     }
@@ -202,7 +249,7 @@ mod tests {
     #[test]
     fn names_have_less_than_4_gib() {
         let mut names = Names::default();
-        let file = || tempfile::tempfile().unwrap();
+        let file = || Arc::new(tempfile::tempfile().unwrap());
         assert_eq!(names.add_file(file(), 0, u64::MAX), None);
         assert!(names.add_file(file(), 0, u64::from(u32::MAX) - 1).is_some());
         assert_eq!(names.add_file(file(), 0, 2), None);

@@ -54,7 +54,7 @@ pub(crate) struct Host {
     pub relocation: Option<(u64, Box<[u8]>)>,
     /// Whether it is this machine, by its host name and release.
     pub is_this: bool,
-    /// The symbols of this machine's kernel, read at the first use.
+    /// The symbols of the recorded kernel and of its modules, read at the first use.
     pub kallsyms: Option<Arc<Kallsyms>>,
 }
 
@@ -284,7 +284,7 @@ fn is_running(sources: &Sources, host: &Host) -> bool {
 fn read_kallsyms(path: &Path) -> Result<Kallsyms, Reason> {
     let text = read_text(path, MOST_KALLSYMS)
         .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
-    let symbols = Kallsyms::parse(&text);
+    let symbols = Kallsyms::parse(text);
     if symbols.are_hidden {
         return Err(Reason::HiddenAddresses);
     }
@@ -325,6 +325,25 @@ fn kallsyms(sources: &Sources, host: &mut Host) -> Result<Arc<Kallsyms>, Reason>
     Err(reason)
 }
 
+/// Returns the symbols of the kernel's image in a copy of its list, and how they are looked up; `None`
+/// if there is no copy, if it would not have been read, or if a list was read before.
+///
+/// The kernel takes longer to print its list than all of the rest takes. Its image is the same in
+/// each boot, except for the address of all of it. Its modules are not.
+fn copied_image(sources: &Sources, host: &Host) -> Option<(Arc<Table>, Lookup)> {
+    if sources.kallsyms.is_some() || host.kallsyms.is_some() {
+        return None;
+    }
+    let copies = sources.in_caches(host.kernel.as_ref()?, &["kallsyms"]);
+    let is_list = |path: &PathBuf| path.ends_with("kallsyms");
+    copies.into_iter().filter(is_list).find_map(|path| {
+        let image = read_kallsyms(&path).ok()?.image;
+        let lookup = relocated(&image, host);
+        // Without a relocation symbol, the addresses must be those of this boot.
+        matches!(lookup, Lookup::Relocated(_)).then_some((image, lookup))
+    })
+}
+
 /// Returns how kernel addresses are looked up in a table.
 fn relocated(table: &Table, host: &Host) -> Lookup {
     let symbol = host.relocation.as_ref().filter(|(at, _)| *at != 0);
@@ -355,6 +374,13 @@ fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
             (Some(id), Some(own)) if !is_same(&id, &own) => Err(Reason::OtherBuildId(own)),
             _ => of_image(&elf).map(|table| of_table(Arc::new(table), host)),
         };
+    }
+    if let Some((table, lookup)) = copied_image(sources, host) {
+        return Ok(Symbols {
+            table,
+            lookup,
+            is_mangled: false,
+        });
     }
     let reason = match kallsyms(sources, host) {
         Ok(symbols) => {

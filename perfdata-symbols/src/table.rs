@@ -1,14 +1,25 @@
-//! A table of symbols, and perf's choice between symbols at the same address
+//! A table of symbols, in which they are found by address as perf finds them
 //! (tools/perf/util/symbol.c, Linux 7.2).
+
+mod buckets;
+mod choice;
+mod list;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
+use self::buckets::Buckets;
+use self::choice::{Best, best_named, best_of};
+use self::list::List;
+use crate::elf::FileSymbols;
 use crate::names::Names;
+
+pub(crate) use self::choice::{Demangle, Properties};
+pub(crate) use self::list::New;
 
 /// The size of a page, up to which the last symbol of a table without sizes extends.
 const PAGE: u64 = 4096;
@@ -16,55 +27,10 @@ const PAGE: u64 = 4096;
 /// The number of symbols before an address that may contain it. Symbols are rarely nested.
 const MOST_NESTED: usize = 8;
 
-/// The properties of a symbol on which the choice between symbols at the same address depends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Properties {
-    /// Whether the symbol has no type: `STT_NOTYPE`.
-    pub is_untyped: bool,
-    /// Whether its binding is `STB_WEAK`.
-    pub is_weak: bool,
-    /// Whether its binding is `STB_GLOBAL`.
-    pub is_global: bool,
-}
-
-/// A symbol while a table is built.
-#[derive(Debug, Clone, Copy)]
-struct New {
-    start: u64,
-    end: u64,
-    name: u32,
-    properties: Properties,
-}
-
-/// A symbol of a table.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    start: u64,
-    /// The address after the last one.
-    end: u64,
-    /// Offset in the names.
-    name: u32,
-}
-
-/// Returns the shown form of a name.
-pub(crate) type Demangle = for<'a> fn(&'a [u8]) -> Cow<'a, [u8]>;
-
-/// Symbols with the same address, end and properties, between which only their demangled names
-/// decide. Linkers that fold identical functions make hundreds of thousands of them.
-#[derive(Debug)]
-struct Tie {
-    /// The number of the entry.
-    entry: u32,
-    /// Offsets of the names, in the order of insertion.
-    names: Vec<u32>,
-    /// The offset of the chosen name, since its first use.
-    chosen: OnceLock<u32>,
-}
-
 /// Builds a [`Table`].
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
-    list: Vec<New>,
+    list: List,
     names: Names,
 }
 
@@ -82,8 +48,14 @@ impl Builder {
 
     /// Adds names in a file, which are read when they are needed. Returns the offset of the first
     /// one; `None` if the names have 4 GiB.
-    pub fn add_names_of(&mut self, file: File, offset: u64, size: u64) -> Option<u32> {
+    pub fn add_names_of(&mut self, file: Arc<File>, offset: u64, size: u64) -> Option<u32> {
         self.names.add_file(file, offset, size)
+    }
+
+    /// Adds a text whose names each end with NUL, a tab or the line. Returns the offset of its
+    /// beginning; `None` if the names have 4 GiB.
+    pub fn add_text(&mut self, text: Arc<Vec<u8>>) -> Option<u32> {
+        self.names.add_text(text)
     }
 
     /// Returns the name at an offset.
@@ -98,28 +70,28 @@ impl Builder {
         demangled: Demangle,
     ) -> HashMap<u64, u32, RandomState> {
         // Symbols at other addresses only determine ends, on which no name depends.
-        let wanted = self.list.iter().filter(|new| wanted.contains(&new.start));
-        let list = with_ends(wanted.copied().collect());
-        let same = list.chunk_by(|one, other| one.start == other.start);
-        let name = |same: &[New]| match best_of(same, &self.names, demangled)? {
-            Best::One(new) => Some((new.start, new.name)),
-            Best::Tie(tied) => {
-                let start = tied.first()?.start;
-                let best = best_named(tied.iter(), |new| new.name, &self.names, demangled)?;
-                Some((start, best.name))
+        let mut list = Vec::new();
+        self.list.for_each(|number, new| {
+            if wanted.contains(&new.start) {
+                list.push((number, *new));
             }
+        });
+        sort(&mut list, None);
+        let name = |same: &[Numbered]| {
+            let (_, best) = match best_of(same, |(_, new)| new, &self.names, demangled)? {
+                Best::One(one) => one,
+                Best::Tie(tied) => {
+                    best_named(tied.into_iter(), |one| one.1.name, &self.names, demangled)?
+                }
+            };
+            Some((best.start, best.name))
         };
-        same.filter_map(name).collect()
-    }
-
-    /// Reserves memory for more symbols.
-    pub fn reserve(&mut self, symbols: usize) {
-        self.list.reserve(symbols);
+        list.chunk_by(is_at_same).filter_map(name).collect()
     }
 
     /// Adds a symbol. A symbol of unknown size has size 0.
     pub fn add(&mut self, start: u64, size: u64, name: u32, properties: Properties) {
-        self.list.push(New {
+        self.add_symbol(New {
             start,
             end: start.saturating_add(size),
             name,
@@ -127,95 +99,49 @@ impl Builder {
         });
     }
 
-    /// Returns the number of symbols.
-    pub fn len(&self) -> usize {
-        self.list.len()
+    /// Adds a symbol.
+    pub fn add_symbol(&mut self, new: New) {
+        self.list.push(new);
     }
 
-    /// Returns the table: one symbol for each address, each with an end. `demangled` returns the
-    /// shown form of a name, on which the choice depends.
+    /// Adds symbols in a file, which are read when they are needed.
+    pub fn add_symbols_of(&mut self, symbols: FileSymbols) {
+        self.list.add_file(symbols);
+    }
+
+    /// Returns the table. `demangled` returns the shown form of a name, on which the choice between
+    /// symbols at the same address depends.
     pub fn build(self, demangled: Demangle) -> Table {
         let Builder { list, mut names } = self;
-        let list = with_ends(list);
-        let mut kept: Vec<Entry> = Vec::with_capacity(list.len());
-        let mut ties: Vec<Tie> = Vec::new();
-        for same in list.chunk_by(|one, other| one.start == other.start) {
-            let Some(best) = best_of(same, &names, demangled) else {
-                continue;
-            };
-            if let Best::Tie(tied) = &best {
-                ties.push(Tie {
-                    entry: u32::try_from(kept.len()).unwrap_or(u32::MAX),
-                    names: tied.iter().map(|new| new.name).collect(),
-                    chosen: OnceLock::new(),
-                });
-            }
-            let new = match &best {
-                Best::One(new) => Some(*new),
-                Best::Tie(tied) => tied.first().copied(),
-            };
-            kept.extend(new.map(|new| Entry {
-                start: new.start,
-                end: new.end,
-                name: new.name,
-            }));
-        }
-        kept.shrink_to_fit();
         names.shrink();
+        let mut buckets = Buckets::new(list.bounds(), list.len());
+        list.for_each(|number, new| buckets.add(number, new.start));
+        buckets.finish();
         Table {
-            index: Index::of(&kept),
-            list: kept,
+            list,
             names,
-            ties,
+            buckets,
             demangled,
+            resolved: Mutex::default(),
         }
     }
 }
 
-/// The best of several symbols at an address.
-enum Best {
-    One(New),
-    /// The names decide.
-    Tie(Vec<New>),
+/// A symbol and its number.
+type Numbered = (u32, New);
+
+fn is_at_same((_, one): &Numbered, (_, other): &Numbered) -> bool {
+    one.start == other.start
 }
 
-/// Returns the best of symbols at the same address.
-fn best_of(same: &[New], names: &Names, demangled: Demangle) -> Option<Best> {
-    if let [one] = same {
-        return Some(Best::One(*one));
-    }
-    let best = same.iter().map(rank).max()?;
-    let mut tied = same.iter().copied().filter(|new| rank(new) == best);
-    let first = tied.next()?;
-    let Some(second) = tied.next() else {
-        return Some(Best::One(first));
-    };
-    let tied: Vec<New> = [first, second].into_iter().chain(tied).collect();
-    if tied.iter().all(|new| new.end == first.end) {
-        return Some(Best::Tie(tied));
-    }
-    best_named(tied.into_iter(), |new| new.name, names, demangled).map(Best::One)
-}
-
-/// Returns what perf compares before the names: the larger one is preferred
-/// (`choose_best_symbol`).
-fn rank(new: &New) -> (bool, bool, bool, bool) {
-    let Properties {
-        is_untyped,
-        is_weak,
-        is_global,
-    } = new.properties;
-    (new.end > new.start, !is_untyped, !is_weak, is_global)
-}
-
-/// Returns the symbols in the order of their addresses, each with an end.
-fn with_ends(mut list: Vec<New>) -> Vec<New> {
+/// Sorts symbols in the order of their numbers by their addresses, and gives each an end. `next` is
+/// the address at which the symbol behind all of them starts.
+fn sort(list: &mut [Numbered], mut next: Option<u64>) {
     // The order of insertion decides between symbols that are equal otherwise.
-    sort_by_start(&mut list);
+    list.sort_by_key(|(_, new)| new.start);
     // perf sets the ends first: of several symbols without a size at an address, the last one
     // receives one, and is preferred for it.
-    let mut next = None;
-    for new in list.iter_mut().rev() {
+    for (_, new) in list.iter_mut().rev() {
         if new.end == new.start {
             new.end = next.unwrap_or_else(|| {
                 let page = new.start.checked_next_multiple_of(PAGE);
@@ -224,176 +150,46 @@ fn with_ends(mut list: Vec<New>) -> Vec<New> {
         }
         next = Some(new.start);
     }
-    list
 }
 
-/// log2 of the number of buckets in [`sort_by_start`].
-const DIGIT: u32 = 11;
-
-/// Number of symbols from which buckets are faster than comparisons.
-const MANY: usize = 1 << 10;
-
-/// Sorts symbols by their addresses. Those with the same address keep their order.
-///
-/// Large objects have hundreds of thousands of symbols, of which few are looked up: each pass over
-/// them distributes them by a part of the address.
-fn sort_by_start(list: &mut Vec<New>) {
-    if list.is_sorted_by_key(|new| new.start) {
-        return;
-    }
-    let starts = || list.iter().map(|new| new.start);
-    let (first, last) = (
-        starts().min().unwrap_or_default(),
-        starts().max().unwrap_or_default(),
-    );
-    let bits = u64::BITS.saturating_sub(last.wrapping_sub(first).leading_zeros());
-    // More passes would take as long as comparisons.
-    if list.len() < MANY || bits > 4 * DIGIT {
-        return list.sort_by_key(|new| new.start);
-    }
-    let mut other = list.clone();
-    for shift in (0..bits).step_by(DIGIT as usize) {
-        let digit = |new: &New| (new.start.wrapping_sub(first) >> shift) as usize % (1 << DIGIT);
-        let mut places = [0_usize; 1 << DIGIT];
-        for new in list.iter() {
-            if let Some(count) = places.get_mut(digit(new)) {
-                *count = count.saturating_add(1);
-            }
-        }
-        let mut next = 0_usize;
-        for place in &mut places {
-            next = next.saturating_add(std::mem::replace(place, next));
-        }
-        for new in list.iter() {
-            if let Some(place) = places.get_mut(digit(new))
-                && let Some(moved) = other.get_mut(*place)
-            {
-                *moved = *new;
-                *place = place.saturating_add(1);
-            }
-        }
-        std::mem::swap(list, &mut other);
-    }
-}
-
-/// What the choice between symbols with the same properties depends on in their demangled names.
+/// The best symbol at an address.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
-    underscores: usize,
-    len: usize,
-    /// Whether this is an alias of a system call in old kernels.
-    is_alias: bool,
+struct Entry {
+    start: u64,
+    /// The address after the last one.
+    end: u64,
+    /// Its number; that of the first one, if names decide.
+    number: u32,
 }
 
-impl Shape {
-    fn of(name: &[u8]) -> Self {
-        Shape {
-            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
-            len: name.len(),
-            is_alias: name.starts_with(b"SyS") || name.starts_with(b"compat_SyS"),
-        }
-    }
-
-    /// Returns whether perf prefers this symbol to the one before it (`choose_best_symbol`).
-    fn is_better_than(self, before: Shape) -> bool {
-        if self.underscores != before.underscores {
-            return self.underscores < before.underscores;
-        }
-        if self.len != before.len {
-            return self.len > before.len;
-        }
-        before.is_alias
-    }
-}
-
-/// Returns the symbol whose name perf prefers. `name` returns the offset of a symbol's name.
-fn best_named<T>(
-    symbols: impl Iterator<Item = T>,
-    name: impl Fn(&T) -> u32,
-    names: &Names,
-    demangled: Demangle,
-) -> Option<T> {
-    let shaped = symbols.map(|symbol| {
-        let shape = Shape::of(&demangled(&names.get(name(&symbol))));
-        (symbol, shape)
-    });
-    let best = shaped.reduce(|best, new| match new.1.is_better_than(best.1) {
-        true => new,
-        false => best,
-    });
-    best.map(|(symbol, _)| symbol)
-}
-
-/// The entries of a table by equal parts of their addresses, so that a search begins close to its
-/// result.
+/// Symbols with the same address, end and properties, between which only their demangled names
+/// decide. Linkers that fold identical functions make hundreds of thousands of them.
 #[derive(Debug)]
-struct Index {
-    first: u64,
-    /// log2 of the size of a part.
-    shift: u32,
-    /// The number of entries before each part, and of all entries.
-    before: Vec<u32>,
+struct Tie {
+    /// Offsets of the names, in the order of insertion.
+    names: Vec<u32>,
+    /// The offset of the chosen name, since its first use.
+    chosen: Option<u32>,
 }
 
-impl Index {
-    /// log2 of the mean number of entries in a part.
-    const ENTRIES: u32 = 2;
-
-    fn of(list: &[Entry]) -> Self {
-        let starts = list.first().zip(list.last());
-        let (first, last) = starts.map_or((0, 0), |(first, last)| (first.start, last.start));
-        let bits = |number: u64| u64::BITS.saturating_sub(number.leading_zeros());
-        let parts = bits(list.len() as u64).saturating_sub(Self::ENTRIES);
-        let shift = bits(last.saturating_sub(first)).saturating_sub(parts);
-        let mut index = Index {
-            first,
-            // Few symbols can be in all addresses.
-            shift: shift.min(u64::BITS - 1),
-            before: Vec::new(),
-        };
-        for (number, entry) in (0..).zip(list) {
-            let part = index.part(entry.start).unwrap_or_default();
-            if index.before.len() <= part {
-                index.before.resize(part.saturating_add(1), number);
-            }
-        }
-        index
-            .before
-            .push(u32::try_from(list.len()).unwrap_or(u32::MAX));
-        index
-    }
-
-    /// Returns the part of an address; `None` if it is before all entries.
-    fn part(&self, address: u64) -> Option<usize> {
-        usize::try_from(address.checked_sub(self.first)? >> self.shift).ok()
-    }
-
-    /// Returns the number of entries that start at or before an address.
-    fn after(&self, list: &[Entry], address: u64) -> usize {
-        let Some(part) = self.part(address) else {
-            return 0;
-        };
-        let number = |part: usize| {
-            let number = self.before.get(part)?;
-            usize::try_from(*number).ok()
-        };
-        let Some((start, end)) = number(part).zip(number(part.saturating_add(1))) else {
-            return list.len();
-        };
-        let entries = list.get(start..end).unwrap_or_default();
-        start.saturating_add(entries.partition_point(|entry| entry.start <= address))
-    }
+/// The parts of a table that were looked up.
+#[derive(Debug, Default)]
+struct Resolved {
+    /// The best symbols in each bucket, by address.
+    buckets: HashMap<usize, Box<[Entry]>, RandomState>,
+    /// By the number of the entry.
+    ties: HashMap<u32, Tie, RandomState>,
 }
 
-/// The symbols of an object, by address.
+/// The symbols of an object, by address. Symbols are sorted, and the best of those at an address is
+/// chosen, only around the addresses that are looked up.
 #[derive(Debug)]
 pub(crate) struct Table {
-    list: Vec<Entry>,
-    index: Index,
+    list: List,
     names: Names,
-    /// In the order of the entries.
-    ties: Vec<Tie>,
+    buckets: Buckets,
     demangled: Demangle,
+    resolved: Mutex<Resolved>,
 }
 
 impl Default for Table {
@@ -411,70 +207,127 @@ pub(crate) struct Found {
     pub start: u64,
 }
 
+impl Resolved {
+    /// Returns the best symbols in a bucket of a table.
+    fn entries(&mut self, table: &Table, bucket: usize) -> &[Entry] {
+        let Resolved { buckets, ties } = self;
+        let entries = buckets.entry(bucket);
+        entries.or_insert_with(|| table.entries(bucket, ties))
+    }
+}
+
 impl Table {
+    /// Calls `act` with what was looked up so far.
+    fn with_resolved<T>(&self, act: impl FnOnce(&mut Resolved) -> T) -> T {
+        // What another thread left is still valid.
+        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut resolved)
+    }
+
     /// Returns the symbol that contains `address`.
     pub fn find(&self, address: u64) -> Option<Found> {
-        let after = self.index.after(&self.list, address);
-        let before = self.list.get(..after)?;
-        let nested = before.iter().enumerate().rev().take(MOST_NESTED);
-        for (index, entry) in nested {
-            if address < entry.end {
-                return Some(Found {
-                    index: u32::try_from(index).ok()?,
-                    start: entry.start,
-                });
+        self.with_resolved(|resolved| {
+            let mut bucket = self.buckets.up_to(address);
+            let mut left = MOST_NESTED;
+            while let Some(at) = bucket.filter(|_| left > 0) {
+                let entries = resolved.entries(self, at);
+                let after = entries.partition_point(|entry| entry.start <= address);
+                let nested = entries.get(..after).unwrap_or_default();
+                let found = nested
+                    .iter()
+                    .rev()
+                    .take(left)
+                    .find(|entry| address < entry.end);
+                if let Some(entry) = found {
+                    return Some(Found {
+                        index: entry.number,
+                        start: entry.start,
+                    });
+                }
+                left = left.saturating_sub(after);
+                bucket = self.buckets.before(at);
             }
-        }
-        None
+            None
+        })
+    }
+
+    /// Returns the best symbols in a bucket, by address, and adds those between which names decide
+    /// to `ties`.
+    fn entries(&self, bucket: usize, ties: &mut HashMap<u32, Tie, RandomState>) -> Box<[Entry]> {
+        let mut list = self.symbols(bucket);
+        let is_open = list.iter().any(|(_, new)| new.end == new.start);
+        let behind = is_open.then(|| self.buckets.after(bucket)).flatten();
+        let next = behind.and_then(|behind| {
+            let starts = self.symbols(behind).into_iter().map(|(_, new)| new.start);
+            starts.min()
+        });
+        sort(&mut list, next);
+        let best = |same: &[Numbered]| {
+            let best = best_of(same, |(_, new)| new, &self.names, self.demangled)?;
+            let (number, new) = match best {
+                Best::One(one) => one,
+                Best::Tie(tied) => {
+                    let &(number, new) = tied.first()?;
+                    let names = tied.iter().map(|(_, new)| new.name).collect();
+                    let chosen = None;
+                    ties.insert(number, Tie { names, chosen });
+                    (number, new)
+                }
+            };
+            Some(Entry {
+                start: new.start,
+                end: new.end,
+                number,
+            })
+        };
+        list.chunk_by(is_at_same).filter_map(best).collect()
+    }
+
+    /// Returns the symbols in a bucket in the order of their numbers.
+    fn symbols(&self, bucket: usize) -> Vec<Numbered> {
+        let numbers = self.buckets.symbols(bucket).into_iter();
+        let symbols = numbers.filter_map(|number| Some((number, self.list.get(number)?)));
+        symbols.collect()
     }
 
     /// Returns the name of a symbol, as it is in the object.
     pub fn name(&self, index: u32) -> Cow<'_, [u8]> {
-        let entry = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.list.get(index));
-        let Some(entry) = entry else {
-            return Cow::Borrowed(&[]);
-        };
-        let tie = self.ties.binary_search_by_key(&index, |tie| tie.entry);
-        let tie = tie.ok().and_then(|at| self.ties.get(at));
-        let name = tie.map_or(entry.name, |tie| {
-            *tie.chosen.get_or_init(|| {
-                let offsets = tie.names.iter().copied();
-                let best = best_named(offsets, |name| *name, &self.names, self.demangled);
-                best.unwrap_or(entry.name)
-            })
+        let chosen = self.with_resolved(|resolved| {
+            let Tie { names, chosen } = resolved.ties.get_mut(&index)?;
+            if chosen.is_none() {
+                let offsets = names.iter().copied();
+                *chosen = best_named(offsets, |name| *name, &self.names, self.demangled);
+            }
+            *chosen
         });
-        self.names.get(name)
+        match chosen.or_else(|| Some(self.list.get(index)?.name)) {
+            Some(name) => self.names.get(name),
+            None => Cow::Borrowed(&[]),
+        }
     }
 
-    /// Returns the address of the symbol called `name`.
+    /// Returns the first address of a symbol called `name`, whether or not it is the best one there.
     pub fn address_of(&self, name: &[u8]) -> Option<u64> {
-        let is_called = |at: u32| *self.names.get(at) == *name;
-        let one = self.list.iter().find(|entry| is_called(entry.name));
-        let tied = || {
-            let has_name = |tie: &&Tie| tie.names.iter().any(|&at| is_called(at));
-            let entry = self.ties.iter().find(has_name)?.entry;
-            self.list.get(usize::try_from(entry).ok()?)
-        };
-        one.or_else(tied).map(|entry| entry.start)
+        let mut first = None;
+        self.list.for_each(|_, new| {
+            if self.names.is(new.name, name) {
+                first = Some(first.map_or(new.start, |first: u64| first.min(new.start)));
+            }
+        });
+        first
     }
 
     /// Returns whether there are no symbols.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.buckets.len() == 0
     }
 
-    /// Returns the approximate size of the table in bytes.
+    /// Returns the approximate size of the table in bytes, as if all addresses were looked up.
     pub fn held(&self) -> usize {
-        let ties = self.ties.iter().map(|tie| {
-            let names = tie.names.capacity().saturating_mul(size_of::<u32>());
-            names.saturating_add(size_of::<Tie>())
-        });
-        let index = self.index.before.len().saturating_mul(size_of::<u32>());
-        ties.fold(index, usize::saturating_add)
-            .saturating_add(self.list.len().saturating_mul(size_of::<Entry>()))
-            .saturating_add(self.names.held())
+        let entry = size_of::<Entry>().saturating_add(size_of::<u32>());
+        let resolved = self.buckets.len().saturating_mul(entry);
+        let sizes = [self.list.held(), self.names.held(), self.buckets.held()];
+        sizes.into_iter().fold(resolved, usize::saturating_add)
     }
 }
 
@@ -565,7 +418,6 @@ mod tests {
             builder.add(*start, 32, at, GLOBAL);
         }
         let table = builder.build(|name| Cow::Borrowed(name));
-        assert_eq!(table.list.len(), 5000);
         for start in starts {
             for address in [start, start + 31] {
                 let name = format!("f{start}");
@@ -587,7 +439,7 @@ mod tests {
         assert_eq!(at(&table, 17), Some("_stext"));
         assert_eq!(at(&table, 17), Some("_stext"), "the second time");
         assert_eq!(at(&table, 32), Some("other"));
-        for name in ["_text", "_stext"] {
+        for name in ["_text", "_stext", "label"] {
             assert_eq!(table.address_of(name.as_bytes()), Some(16));
         }
         assert_eq!(table.address_of(b"nothing"), None);
@@ -664,5 +516,70 @@ mod tests {
         let table = table(&[(u64::MAX - 1, 0, "end", TYPED)]);
         assert_eq!(at(&table, u64::MAX - 1), Some("end"));
         assert_eq!(table.find(0), None);
+    }
+
+    /// Returns for each of `addresses` the name that a search in all sorted symbols finds.
+    fn simply_found(
+        symbols: &[(u64, u64, &'static str, Properties)],
+        addresses: impl Iterator<Item = u64>,
+    ) -> Vec<Option<&'static str>> {
+        let mut sorted = symbols.to_vec();
+        sorted.sort_by_key(|symbol| symbol.0);
+        let mut next = None;
+        for (start, size, ..) in sorted.iter_mut().rev() {
+            if *size == 0 {
+                *size = next.unwrap_or(start.next_multiple_of(PAGE) + PAGE) - *start;
+            }
+            next = Some(*start);
+        }
+        let better = |one: &&(u64, u64, &str, Properties)| {
+            let (_, size, name, of) = one;
+            (
+                *size > 0,
+                !of.is_untyped,
+                !of.is_weak,
+                of.is_global,
+                name.len(),
+            )
+        };
+        let best = sorted.chunk_by(|one, other| one.0 == other.0).map(|same| {
+            // The last of the largest is the first of the reversed ones.
+            same.iter().rev().max_by_key(better).unwrap()
+        });
+        let best: Vec<_> = best.collect();
+        let found = addresses.map(|address| {
+            let before = best.iter().rev().filter(|symbol| symbol.0 <= address);
+            let mut nested = before.take(MOST_NESTED);
+            let found = nested.find(|(start, size, ..)| address - start < *size);
+            found.map(|symbol| symbol.2)
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn a_table_finds_what_a_search_in_all_symbols_finds() {
+        // The names have different lengths, on which the choice depends.
+        const NAMES: [&str; 6] = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for (count, span) in [(1, 1), (40, 3), (60, 300), (300, 5000), (2000, 60_000)] {
+            let symbols: Vec<_> = (0..count)
+                .map(|number| {
+                    let start = 100 + random(span) * random(2).max(1) / (1 + random(4));
+                    let size = [0, 1, 5, 40, 700][random(5) as usize];
+                    let properties = [TYPED, GLOBAL, WEAK, LABEL][random(4) as usize];
+                    (start, size, NAMES[number % NAMES.len()], properties)
+                })
+                .collect();
+            let table = table(&symbols);
+            let addresses = || (0..span + 1000).chain([5000, 9000, u64::MAX]);
+            let simply = simply_found(&symbols, addresses());
+            for (address, simply) in addresses().zip(simply) {
+                assert_eq!(at(&table, address), simply, "{address} of {count}");
+            }
+        }
     }
 }

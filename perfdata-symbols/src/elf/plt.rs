@@ -7,7 +7,8 @@ use foldhash::fast::RandomState;
 use object::Endian as _;
 use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
 
-use super::{Elf, MOST_SYMBOLS, Raw, Section};
+use super::symbols::Raw;
+use super::{Elf, MOST_SYMBOLS, Section};
 use crate::demangle::demangled;
 use crate::table::{Builder, Properties};
 
@@ -211,7 +212,7 @@ impl Elf {
         let strings = self.sections.get(symbols.link)?;
         let content = self.content(symbols, MOST_SYMBOLS).ok()?;
         Some(Names {
-            symbols: self.raw_symbols(&content).collect(),
+            symbols: self.form().symbols(&content).collect(),
             strings: self.content(strings, MOST_SYMBOLS).ok()?,
         })
     }
