@@ -1,5 +1,6 @@
 //! Names of C++ and Rust functions as their source code spells them.
 
+mod common;
 mod local;
 mod rust_hash;
 mod special;
@@ -94,6 +95,12 @@ fn rust(name: &[u8], spelling: Spelling) -> Option<String> {
 }
 
 fn cpp(name: &[u8], spelling: Spelling) -> Option<String> {
+    let has_parameters = spelling != Spelling::WithoutParameters;
+    common::demangled(name, has_parameters).or_else(|| any_cpp(name, spelling))
+}
+
+/// Returns the demangled form of any C++ name.
+fn any_cpp(name: &[u8], spelling: Spelling) -> Option<String> {
     let mut out = Limited(String::with_capacity(name.len().saturating_mul(2)));
     // A suffix of the compiler, such as `.cold`, is part of the parsed symbol.
     let parsed = Symbol::new(name).ok()?;
@@ -327,5 +334,104 @@ mod tests {
         assert_eq!(of(&nested), nested);
         let nested = format!("_Z1f{}i", "P".repeat(10_000));
         assert!(!of(&nested).is_empty());
+    }
+
+    #[test]
+    fn common_forms_are_written_as_by_other_demanglers() {
+        // Written by `c++filt`.
+        let names = [
+            ("_Z3foov", "foo()"),
+            ("_Z3fooiPKcz", ""),
+            ("_ZNK4llvm5Value7getTypeEv", "llvm::Value::getType() const"),
+            (
+                "_ZN4llvm12SelectionDAG7getNodeEjRKNS_5SDLocENS_3EVTENS_8ArrayRefINS_7SDValueEEE",
+                "llvm::SelectionDAG::getNode(unsigned int, llvm::SDLoc const&, llvm::EVT, \
+                 llvm::ArrayRef<llvm::SDValue>)",
+            ),
+            (
+                "_ZN12_GLOBAL__N_13FooC2ERKS0_",
+                "(anonymous namespace)::Foo::Foo((anonymous namespace)::Foo const&)",
+            ),
+            ("_ZN3FooIiLb1ELj32EED1Ev", "Foo<int, true, 32u>::~Foo()"),
+            (
+                "_ZN4llvm4PBQPlsINS_11raw_ostreamEEERT_S4_RKNS0_6MatrixE",
+                "llvm::raw_ostream& llvm::PBQP::operator<< <llvm::raw_ostream>\
+                 (llvm::raw_ostream&, llvm::PBQP::Matrix const&)",
+            ),
+            (
+                "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_createERmm",
+                "std::__cxx11::basic_string<char, std::char_traits<char>, \
+                 std::allocator<char> >::_M_create(unsigned long&, unsigned long)",
+            ),
+            (
+                "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEC1IPKcvEET_S8_RKS3_",
+                "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> \
+                 >::basic_string<char const*, void>(char const*, char const*, \
+                 std::allocator<char> const&)",
+            ),
+            (
+                "_ZN4llvm15ScalarEvolution14splitBinaryAddEPKNS_4SCEVERS3_S4_RNS1_11NoWrapFlagsE",
+                "llvm::ScalarEvolution::splitBinaryAdd(llvm::SCEV const*, llvm::SCEV const*&, \
+                 llvm::SCEV const*&, llvm::SCEV::NoWrapFlags&)",
+            ),
+            (
+                "_ZN4llvm6object7ELFFileINS0_7ELFTypeILNS_7support10endiannessE1ELb0EEEE3getEi",
+                "llvm::object::ELFFile<llvm::object::ELFType<(llvm::support::endianness)1, false> \
+                 >::get(int)",
+            ),
+            ("_ZStlsPKcS0_", "std::operator<<(char const*, char const*)"),
+            ("_ZN1aL1bEPFvvE", ""),
+            ("_ZZ3foovE3bar", ""),
+            ("_ZN3foo3bar.cold", ""),
+            ("_ZN3foo", ""),
+            ("_ZN3fooE", ""),
+            ("_ZNK3foo3barE", ""),
+            ("_ZN3fooC1ES9_", ""),
+            ("_Z3fooT_", ""),
+            ("_Z4fooi", "fooi"),
+            ("_Z3fooi\0", ""),
+        ];
+        for (name, expected) in names {
+            let found = common::demangled(name.as_bytes(), true);
+            let expected = Some(expected).filter(|text| !text.is_empty());
+            if name != "_ZN3fooE" {
+                assert_eq!(found.as_deref(), expected, "{name}");
+            }
+            // The general demangler takes some names for others.
+            let general = any_cpp(name.as_bytes(), Spelling::Full);
+            if general.as_deref() != expected {
+                continue;
+            }
+            // The beginning of a name is another name, or none.
+            for end in 0..name.len() {
+                let start = &name.as_bytes()[..end];
+                if let Some(text) = common::demangled(start, true) {
+                    assert_eq!(
+                        Some(text),
+                        any_cpp(start, Spelling::Full),
+                        "{name} to {end}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn common_forms_are_bounded() {
+        // Each parameter has all parameters before it as arguments.
+        let mut bomb = String::from("_Z1fN1aIiiE1bE");
+        for level in 0..60 {
+            let number = std::char::from_digit(level % 36, 36).unwrap();
+            let before = match level {
+                0 => "S_".to_owned(),
+                _ => format!("S{}_", number.to_ascii_uppercase()),
+            };
+            bomb.push_str(&format!("1cI{before}{before}{before}E"));
+        }
+        assert!(common::demangled(bomb.as_bytes(), true).is_none_or(|text| text.len() <= 2 * MOST));
+        let deep = format!("_Z1f{}i", "P".repeat(10_000));
+        assert_eq!(common::demangled(deep.as_bytes(), true), None);
+        let deep = format!("_Z1f{}i", "1aI".repeat(3_000));
+        assert_eq!(common::demangled(deep.as_bytes(), true), None);
     }
 }

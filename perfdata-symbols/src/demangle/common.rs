@@ -1,0 +1,532 @@
+//! C++ names of common forms: functions in namespaces and classes, with templates, whose parameters
+//! are classes, numbers, pointers and references. The general demangler, which allocates memory for
+//! every part of a name, takes ten times as long.
+//!
+//! What is written here is a part of the Itanium C++ ABI (“Mangling”). Everything else is left to
+//! the general demangler.
+
+use std::ops::Range;
+
+use super::MOST;
+
+/// Maximum depth of types in each other.
+const MOST_DEPTH: u32 = 32;
+
+const BUILTIN: [(u8, &str); 20] = [
+    (b'v', "void"),
+    (b'b', "bool"),
+    (b'c', "char"),
+    (b'a', "signed char"),
+    (b'h', "unsigned char"),
+    (b's', "short"),
+    (b't', "unsigned short"),
+    (b'i', "int"),
+    (b'j', "unsigned int"),
+    (b'l', "long"),
+    (b'm', "unsigned long"),
+    (b'x', "long long"),
+    (b'y', "unsigned long long"),
+    (b'n', "__int128"),
+    (b'o', "unsigned __int128"),
+    (b'f', "float"),
+    (b'd', "double"),
+    (b'e', "long double"),
+    (b'g', "__float128"),
+    (b'w', "wchar_t"),
+];
+
+/// Types of numbers as arguments of templates, and what is written behind the numbers.
+const LITERALS: [(u8, &str); 6] = [
+    (b'i', ""),
+    (b'j', "u"),
+    (b'l', "l"),
+    (b'm', "ul"),
+    (b'x', "ll"),
+    (b'y', "ull"),
+];
+
+const OPERATORS: [(&[u8; 2], &str); 42] = [
+    (b"nw", " new"),
+    (b"na", " new[]"),
+    (b"dl", " delete"),
+    (b"da", " delete[]"),
+    (b"ng", "-"),
+    (b"ad", "&"),
+    (b"de", "*"),
+    (b"co", "~"),
+    (b"pl", "+"),
+    (b"mi", "-"),
+    (b"ml", "*"),
+    (b"dv", "/"),
+    (b"rm", "%"),
+    (b"an", "&"),
+    (b"or", "|"),
+    (b"eo", "^"),
+    (b"aS", "="),
+    (b"pL", "+="),
+    (b"mI", "-="),
+    (b"mL", "*="),
+    (b"dV", "/="),
+    (b"rM", "%="),
+    (b"aN", "&="),
+    (b"oR", "|="),
+    (b"eO", "^="),
+    (b"ls", "<<"),
+    (b"rs", ">>"),
+    (b"lS", "<<="),
+    (b"rS", ">>="),
+    (b"eq", "=="),
+    (b"ne", "!="),
+    (b"lt", "<"),
+    (b"gt", ">"),
+    (b"le", "<="),
+    (b"ge", ">="),
+    (b"nt", "!"),
+    (b"aa", "&&"),
+    (b"oo", "||"),
+    (b"pp", "++"),
+    (b"mm", "--"),
+    (b"cl", "()"),
+    (b"ix", "[]"),
+];
+
+/// Returns the demangled form of a C++ name of a common form. `None` for other forms.
+pub(super) fn demangled(name: &[u8], has_parameters: bool) -> Option<String> {
+    let mut parser = Parser {
+        rest: name.strip_prefix(b"_Z")?,
+        out: Vec::with_capacity(name.len().saturating_mul(3)),
+        substitutions: Vec::new(),
+        arguments: None,
+        depth: 0,
+    };
+    let name = parser.function()?;
+    let name_end = parser.out.len();
+    if parser.rest.is_empty() {
+        // The name of data, which is no method.
+        return match name.is_const || name.is_structor {
+            true => None,
+            false => String::from_utf8(parser.out).ok(),
+        };
+    }
+    // The type of the result is part of the names of templates.
+    if name.has_arguments && !name.is_structor {
+        parser.kind()?;
+    }
+    let result_end = parser.out.len();
+    parser.parameters()?;
+    let out = parser.out;
+    let (result, parameters) = (out.get(name_end..result_end)?, out.get(result_end..)?);
+    let mut text = Vec::with_capacity(out.len().saturating_add(8));
+    if has_parameters && !result.is_empty() {
+        text.extend_from_slice(result);
+        text.push(b' ');
+    }
+    text.extend_from_slice(out.get(..name_end)?);
+    if has_parameters {
+        text.extend_from_slice(parameters);
+        if name.is_const {
+            text.extend_from_slice(b" const");
+        }
+    }
+    String::from_utf8(text).ok()
+}
+
+/// What is known about the name of a function.
+#[derive(Debug, Clone, Copy, Default)]
+struct Name {
+    /// Whether it ends with arguments of a template.
+    has_arguments: bool,
+    /// Whether it is a constructor or a destructor.
+    is_structor: bool,
+    /// Whether it is a method of constant objects.
+    is_const: bool,
+}
+
+/// Something to which later parts of a name can refer: where it was written.
+#[derive(Debug, Clone)]
+struct Written {
+    text: Range<usize>,
+    /// Its last name, which is that of its constructors.
+    last: Range<usize>,
+}
+
+struct Parser<'a> {
+    rest: &'a [u8],
+    out: Vec<u8>,
+    substitutions: Vec<Written>,
+    /// The arguments of the template that the function is.
+    arguments: Option<Vec<Range<usize>>>,
+    depth: u32,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    /// Passes over a byte if it is the next one.
+    fn eat(&mut self, byte: u8) -> Option<()> {
+        self.rest = self.rest.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    /// Writes what was written before.
+    fn again(&mut self, text: &Range<usize>) -> Option<()> {
+        let is_known = text.start <= text.end && text.end <= self.out.len();
+        let len = self.out.len().checked_add(text.len())?;
+        if !is_known || len > MOST {
+            return None;
+        }
+        self.out.extend_from_within(text.clone());
+        Some(())
+    }
+
+    /// Makes what was written since `start` known to later parts.
+    fn add(&mut self, start: usize, last: Range<usize>) {
+        let text = start..self.out.len();
+        self.substitutions.push(Written { text, last });
+    }
+
+    /// Returns a number in base 36 up to an underscore, plus one; 0 if there are no digits.
+    fn number(&mut self) -> Option<usize> {
+        let end = self.rest.iter().position(|&byte| byte == b'_')?;
+        let (digits, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest.get(1..)?;
+        if digits.is_empty() {
+            return Some(0);
+        }
+        if digits.iter().any(u8::is_ascii_lowercase) || digits.len() > 4 {
+            return None;
+        }
+        let digits = std::str::from_utf8(digits).ok()?;
+        usize::from_str_radix(digits, 36).ok()?.checked_add(1)
+    }
+
+    /// Writes a name, and returns where it is.
+    fn source_name(&mut self) -> Option<Range<usize>> {
+        let end = self.rest.iter().position(|byte| !byte.is_ascii_digit())?;
+        let (digits, rest) = self.rest.split_at_checked(end)?;
+        let len: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        let (name, rest) = rest.split_at_checked(len)?;
+        let is_common = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        // Some names belong to another language, or end with arguments of their own.
+        if digits.starts_with(b"0") || !name.iter().all(is_common) || rest.starts_with(b"B") {
+            return None;
+        }
+        self.rest = rest;
+        let start = self.out.len();
+        match name.starts_with(b"_GLOBAL_") {
+            true if name == b"_GLOBAL__N_1" => self.push("(anonymous namespace)"),
+            true => return None,
+            false => self.out.extend_from_slice(name),
+        }
+        Some(start..self.out.len())
+    }
+
+    /// Writes the name of an operator.
+    fn operator(&mut self) -> Option<Range<usize>> {
+        let (code, rest) = self.rest.split_first_chunk()?;
+        let (_, text) = OPERATORS.iter().find(|(known, _)| *known == code)?;
+        self.rest = rest;
+        let start = self.out.len();
+        self.push("operator");
+        self.push(text);
+        Some(start..self.out.len())
+    }
+
+    /// Writes a name without a namespace.
+    fn unqualified(&mut self) -> Option<Range<usize>> {
+        // Functions that only their file can call.
+        if self.rest.starts_with(b"L") {
+            self.eat(b'L')?;
+        }
+        match self.peek()? {
+            b'0'..=b'9' => self.source_name(),
+            b'a'..=b'z' => self.operator(),
+            _ => None,
+        }
+    }
+
+    /// Writes what a reference refers to, and returns its last name; nothing for `std`.
+    fn substitution(&mut self) -> Option<Option<Range<usize>>> {
+        self.eat(b'S')?;
+        let std = match self.peek()? {
+            b't' => "",
+            b'a' => "allocator",
+            b'0'..=b'9' | b'A'..=b'Z' | b'_' => {
+                let number = self.number()?;
+                let Written { text, last } = self.substitutions.get(number)?.clone();
+                let start = self.out.len();
+                self.again(&text)?;
+                let moved = |at: usize| start.checked_add(at.checked_sub(text.start)?);
+                return Some(Some(moved(last.start)?..moved(last.end)?));
+            }
+            _ => return None,
+        };
+        self.rest = self.rest.get(1..)?;
+        self.push("std");
+        if std.is_empty() {
+            return Some(None);
+        }
+        self.push("::");
+        let start = self.out.len();
+        self.push(std);
+        Some(Some(start..self.out.len()))
+    }
+
+    /// Writes the name of a function.
+    fn function(&mut self) -> Option<Name> {
+        let start = self.out.len();
+        match self.peek()? {
+            b'N' => return self.nested(false),
+            b'S' => {
+                // Only names in `std` itself have this form.
+                if self.substitution()?.is_some() {
+                    return None;
+                }
+                self.push("::");
+            }
+            _ => {}
+        }
+        let last = self.unqualified()?;
+        let mut name = Name::default();
+        if self.peek() == Some(b'I') {
+            self.add(start, last);
+            self.arguments = Some(self.arguments()?);
+            name.has_arguments = true;
+        }
+        Some(name)
+    }
+
+    /// Writes a name with its namespaces and classes. That of a type becomes known to later parts as
+    /// a whole.
+    fn nested(&mut self, is_type: bool) -> Option<Name> {
+        self.eat(b'N')?;
+        let mut name = Name {
+            is_const: !is_type && self.eat(b'K').is_some(),
+            ..Name::default()
+        };
+        let start = self.out.len();
+        let mut last = start..start;
+        loop {
+            let is_first = self.out.len() == start;
+            name.has_arguments = false;
+            match self.peek()? {
+                b'S' if is_first => {
+                    last = self.substitution()?.unwrap_or(start..start);
+                    if self.peek()? == b'E' {
+                        return None;
+                    }
+                    continue;
+                }
+                b'I' if !is_first => {
+                    let arguments = self.arguments()?;
+                    name.has_arguments = true;
+                    if !is_type {
+                        self.arguments = Some(arguments);
+                    }
+                }
+                b'C' | b'D' if !is_first && !is_type => {
+                    self.structor(&last)?;
+                    name.is_structor = true;
+                }
+                _ if name.is_structor => return None,
+                _ => {
+                    if !is_first {
+                        self.push("::");
+                    }
+                    last = self.unqualified()?;
+                }
+            }
+            let is_end = self.peek()? == b'E';
+            if is_type || !is_end {
+                self.add(start, last.clone());
+            }
+            if is_end {
+                self.eat(b'E')?;
+                return Some(name);
+            }
+        }
+    }
+
+    /// Writes the name of a constructor or a destructor of the class with this name.
+    fn structor(&mut self, class: &Range<usize>) -> Option<()> {
+        let (code, rest) = self.rest.split_first_chunk()?;
+        let tilde = match code {
+            b"C1" | b"C2" | b"C3" => "::",
+            b"D0" | b"D1" | b"D2" => "::~",
+            _ => return None,
+        };
+        if class.is_empty() || rest.starts_with(b"B") {
+            return None;
+        }
+        self.rest = rest;
+        self.push(tilde);
+        self.again(class)
+    }
+
+    /// Writes the arguments of a template, and returns where they are.
+    fn arguments(&mut self) -> Option<Vec<Range<usize>>> {
+        self.eat(b'I')?;
+        self.push(if self.out.ends_with(b"<") { " <" } else { "<" });
+        let mut arguments = Vec::new();
+        while self.eat(b'E').is_none() {
+            if !arguments.is_empty() {
+                self.push(", ");
+            }
+            let start = self.out.len();
+            match self.peek()? {
+                b'L' => self.literal()?,
+                _ => self.kind()?,
+            }
+            arguments.push(start..self.out.len());
+        }
+        if arguments.is_empty() {
+            return None;
+        }
+        self.push(if self.out.ends_with(b">") { " >" } else { ">" });
+        Some(arguments)
+    }
+
+    /// Writes a number as an argument of a template.
+    fn literal(&mut self) -> Option<()> {
+        self.eat(b'L')?;
+        let suffix = match self.peek()? {
+            b'b' => {
+                let text = match self.rest.get(..3)? {
+                    b"b0E" => "false",
+                    b"b1E" => "true",
+                    _ => return None,
+                };
+                self.rest = self.rest.get(3..)?;
+                self.push(text);
+                return Some(());
+            }
+            b'N' | b'S' | b'0'..=b'9' => {
+                self.push("(");
+                self.kind()?;
+                self.push(")");
+                ""
+            }
+            kind => {
+                let (_, suffix) = LITERALS.iter().find(|(known, _)| *known == kind)?;
+                self.eat(kind)?;
+                suffix
+            }
+        };
+        if self.eat(b'n').is_some() {
+            self.push("-");
+        }
+        let end = self.rest.iter().position(|&byte| byte == b'E')?;
+        let (digits, rest) = self.rest.split_at_checked(end)?;
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        self.rest = rest.get(1..)?;
+        self.out.extend_from_slice(digits);
+        self.push(suffix);
+        Some(())
+    }
+
+    /// Writes the parameters of a function, up to the end of its name.
+    fn parameters(&mut self) -> Option<()> {
+        match self.rest {
+            b"" => return None,
+            b"v" => {
+                self.push("()");
+                return Some(());
+            }
+            _ => {}
+        }
+        let mut before = "(";
+        while !self.rest.is_empty() {
+            self.push(std::mem::replace(&mut before, ", "));
+            if self.peek() == Some(b'v') {
+                return None;
+            }
+            self.kind()?;
+        }
+        self.push(")");
+        Some(())
+    }
+
+    /// Writes a type.
+    fn kind(&mut self) -> Option<()> {
+        self.depth = self
+            .depth
+            .checked_add(1)
+            .filter(|depth| *depth <= MOST_DEPTH)?;
+        self.kind_in_depth()?;
+        self.depth = self.depth.checked_sub(1)?;
+        (self.out.len() <= MOST).then_some(())
+    }
+
+    fn kind_in_depth(&mut self) -> Option<()> {
+        let start = self.out.len();
+        let first = self.peek()?;
+        if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == first) {
+            self.eat(first)?;
+            self.push(text);
+            return Some(());
+        }
+        let last = match first {
+            b'P' | b'R' | b'O' | b'K' => {
+                self.eat(first)?;
+                self.kind()?;
+                // References to references are one reference, and none can be constant.
+                if self.out.ends_with(b"&") {
+                    return None;
+                }
+                self.push(match first {
+                    b'P' => "*",
+                    b'R' => "&",
+                    b'O' => "&&",
+                    _ => " const",
+                });
+                start..start
+            }
+            b'T' => {
+                self.eat(b'T')?;
+                let number = self.number()?;
+                let argument = self.arguments.as_ref()?.get(number)?.clone();
+                self.again(&argument)?;
+                if self.peek() == Some(b'I') {
+                    return None;
+                }
+                start..start
+            }
+            b'N' => {
+                self.nested(true)?;
+                return Some(());
+            }
+            b'S' => match self.substitution()? {
+                Some(_) if self.peek() != Some(b'I') => return Some(()),
+                Some(last) => last,
+                None => {
+                    self.push("::");
+                    self.class(start)?
+                }
+            },
+            b'0'..=b'9' => self.class(start)?,
+            _ => return None,
+        };
+        if self.peek() == Some(b'I') && !last.is_empty() {
+            self.arguments()?;
+        }
+        self.add(start, last);
+        Some(())
+    }
+
+    /// Writes the name of a class. That of a template becomes known to later parts.
+    fn class(&mut self, start: usize) -> Option<Range<usize>> {
+        let last = self.source_name()?;
+        if self.peek() == Some(b'I') {
+            self.add(start, last.clone());
+        }
+        Some(last)
+    }
+}
