@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
+use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::hash_index::HashIndex;
 
@@ -68,9 +69,9 @@ pub(crate) struct CountId {
 #[derive(Debug)]
 pub(crate) struct Counts {
     /// The numbers of all stacks.
-    numbers: Vec<u32>,
+    numbers: Blocks<u32>,
     /// In the order in which they were added first.
-    stacks: Vec<Stack>,
+    stacks: Blocks<Stack>,
     known: HashIndex,
     hasher: RandomState,
     generation: u32,
@@ -82,8 +83,8 @@ pub(crate) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         Counts {
-            numbers: Vec::new(),
-            stacks: Vec::new(),
+            numbers: Blocks::default(),
+            stacks: Blocks::default(),
             known: HashIndex::default(),
             hasher: RandomState::default(),
             generation: 0,
@@ -97,6 +98,40 @@ impl Default for Counts {
 /// A line of a sorted part.
 type Line = (Vec<u8>, Sums);
 
+/// The lines of the stacks that were in memory.
+#[derive(Debug, Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// Where each line is.
+    list: Vec<(Range<usize>, Sums)>,
+}
+
+impl Lines {
+    fn line(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
+
+    /// Sorts the lines by bytes, and adds the sums of equal lines: different stacks may have the
+    /// same one.
+    fn sort(&mut self) {
+        let mut list = std::mem::take(&mut self.list);
+        list.sort_unstable_by(|one, other| self.line(&one.0).cmp(self.line(&other.0)));
+        list.dedup_by(|later, first| {
+            let is_same = self.line(&later.0) == self.line(&first.0);
+            if is_same {
+                first.1.add(later.1);
+            }
+            is_same
+        });
+        self.list = list;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], Sums)> {
+        let lines = self.list.iter();
+        lines.map(|(range, sums)| (self.line(range), *sums))
+    }
+}
+
 impl Counts {
     /// Adds a sample with a weight to a stack if this is in memory, and begins with `start`. Returns
     /// whether it was added.
@@ -109,20 +144,20 @@ impl Counts {
         let Some(stack) = at.and_then(|at| self.stacks.get_mut(at)) else {
             return false;
         };
-        let numbers = self.numbers.get(stack.range()).unwrap_or_default();
-        let is_it = numbers.starts_with(start);
+        let range = stack.range();
+        let is_it = range.len() >= start.len() && self.numbers.is_at(range.start, start);
         if is_it {
             stack.sums.add(Sums { samples: 1, weight });
         }
         is_it
     }
 
-    /// Adds a sample with a weight to its stack. `text` returns the line of a stack.
+    /// Adds a sample with a weight to its stack. `text` appends the line of a stack.
     pub fn add(
         &mut self,
         stack: &[u32],
         weight: u64,
-        text: impl Fn(&[u32]) -> Vec<u8>,
+        text: impl Fn(&[u32], &mut Vec<u8>),
     ) -> Result<CountId> {
         let sums = Sums { samples: 1, weight };
         let Counts {
@@ -133,12 +168,15 @@ impl Counts {
             ..
         } = self;
         let hash = hasher.hash_one(stack);
-        let of = |stacks: &[Stack], number: u32| {
-            let stack = stacks.get(usize::try_from(number).ok()?);
-            numbers.get(stack?.range())
+        let is_it = |number: u32| {
+            let at = usize::try_from(number).ok();
+            let range = at.and_then(|at| stacks.get(at)).map(Stack::range);
+            range.is_some_and(|range| {
+                range.len() == stack.len() && numbers.is_at(range.start, stack)
+            })
         };
         let generation = self.generation;
-        let found = known.find(hash, |number| of(stacks, number) == Some(stack));
+        let found = known.find(hash, is_it);
         if let Some(number) = found {
             let stack = usize::try_from(number).ok();
             if let Some(stack) = stack.and_then(|at| stacks.get_mut(at)) {
@@ -149,8 +187,7 @@ impl Counts {
         let number = known.add(hash);
         // The memory is full long before.
         let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (start, len) = (short(numbers.len()), short(stack.len()));
-        numbers.extend_from_slice(stack);
+        let (start, len) = (short(numbers.extend(stack)), short(stack.len()));
         stacks.push(Stack { start, len, sums });
         let size = size_of_val(stack).saturating_add(ENTRY);
         self.held = self.held.saturating_add(size);
@@ -160,50 +197,49 @@ impl Counts {
         Ok(CountId { generation, number })
     }
 
-    /// Returns the stacks in memory with their sums.
-    fn stacks(&self) -> impl Iterator<Item = (&[u32], Sums)> {
-        let numbers = |stack: &Stack| self.numbers.get(stack.range()).unwrap_or_default();
-        self.stacks
-            .iter()
-            .map(move |stack| (numbers(stack), stack.sums))
+    /// Passes the stacks in memory with their sums to `see`.
+    fn for_each(&self, mut see: impl FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
+        let mut numbers = Vec::new();
+        self.stacks.iter().try_for_each(|stack| {
+            numbers.clear();
+            self.numbers.copy_to(stack.range(), &mut numbers);
+            see(&numbers, stack.sums)
+        })
     }
 
     /// Returns the lines of all stacks in memory, sorted, and forgets the stacks.
-    fn take_sorted(&mut self, text: &impl Fn(&[u32]) -> Vec<u8>) -> Vec<Line> {
-        let lines = self.stacks().map(|(stack, sums)| (text(stack), sums));
-        let mut lines: Vec<Line> = lines.collect();
-        (self.held, self.numbers, self.stacks) = (0, Vec::new(), Vec::new());
+    fn take_sorted(&mut self, text: &impl Fn(&[u32], &mut Vec<u8>)) -> Result<Lines> {
+        let mut lines = Lines::default();
+        self.for_each(|stack, sums| {
+            let start = lines.bytes.len();
+            text(stack, &mut lines.bytes);
+            lines.list.push((start..lines.bytes.len(), sums));
+            Ok(())
+        })?;
+        (self.held, self.numbers, self.stacks) = (0, Blocks::default(), Blocks::default());
         self.known.clear();
         self.generation = self.generation.wrapping_add(1);
-        lines.sort_unstable();
-        // Different stacks may have the same line.
-        lines.dedup_by(|later, first| {
-            let is_same = later.0 == first.0;
-            if is_same {
-                first.1.add(later.1);
-            }
-            is_same
-        });
-        lines
+        lines.sort();
+        Ok(lines)
     }
 
     /// Moves the stacks in memory to a temporary file.
-    fn spill(&mut self, text: &impl Fn(&[u32]) -> Vec<u8>) -> Result<()> {
-        let lines = self.take_sorted(text);
-        let part = write_part(|put| lines.iter().try_for_each(|(line, count)| put(line, *count)))?;
+    fn spill(&mut self, text: &impl Fn(&[u32], &mut Vec<u8>)) -> Result<()> {
+        let lines = self.take_sorted(text)?;
+        let part = write_part(|put| lines.iter().try_for_each(|(line, sums)| put(line, sums)))?;
         self.parts.push(part);
         if self.parts.len() >= MOST_FILES {
             let parts = std::mem::take(&mut self.parts);
-            let merged = write_part(|put| merge(parts, Vec::new(), put))?;
+            let merged = write_part(|put| merge(parts, &Lines::default(), put))?;
             self.parts.push(merged);
         }
         Ok(())
     }
 
     /// Passes the lines of all stacks with their sums to `put`, sorted by bytes.
-    pub fn finish(mut self, text: impl Fn(&[u32]) -> Vec<u8>, put: Put<'_>) -> Result<()> {
-        let rest = self.take_sorted(&text);
-        merge(self.parts, rest, put)
+    pub fn finish(mut self, text: impl Fn(&[u32], &mut Vec<u8>), put: Put<'_>) -> Result<()> {
+        let rest = self.take_sorted(&text)?;
+        merge(self.parts, &rest, put)
     }
 }
 
@@ -212,16 +248,17 @@ impl Counts {
     /// need more than the memory, sorted.
     pub fn finish_numbers(self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
         if self.parts.is_empty() {
-            return self.stacks().try_for_each(|(stack, sums)| put(stack, sums));
+            return self.for_each(put);
         }
         self.finish(line, &mut |line, sums| put(&numbers(line), sums))
     }
 }
 
-/// Returns a list of numbers as bytes.
-pub(crate) fn line(numbers: &[u32]) -> Vec<u8> {
-    let bytes = numbers.iter().flat_map(|number| number.to_be_bytes());
-    bytes.collect()
+/// Appends a list of numbers as bytes.
+pub(crate) fn line(numbers: &[u32], line: &mut Vec<u8>) {
+    for number in numbers {
+        line.extend_from_slice(&number.to_be_bytes());
+    }
 }
 
 /// Returns the numbers of a [line].
@@ -270,9 +307,12 @@ fn read_line(part: &mut BufReader<File>) -> Result<Option<Line>> {
 }
 
 /// Merges sorted parts and sorted lines in memory.
-fn merge(parts: Vec<File>, rest: Vec<Line>, put: Put<'_>) -> Result<()> {
+fn merge(parts: Vec<File>, rest: &Lines, put: Put<'_>) -> Result<()> {
+    if parts.is_empty() {
+        return rest.iter().try_for_each(|(line, sums)| put(line, sums));
+    }
     let mut parts: Vec<BufReader<File>> = parts.into_iter().map(BufReader::new).collect();
-    let mut rest = rest.into_iter();
+    let mut rest = rest.iter().map(|(line, sums)| (line.to_vec(), sums));
     let in_memory = parts.len();
     let mut next = |number: usize| match parts.get_mut(number) {
         Some(part) => read_line(part),
@@ -307,9 +347,9 @@ mod tests {
 
     #[test]
     fn the_sums_do_not_depend_on_the_memory() {
-        let text = |stack: &[u32]| {
+        let text = |stack: &[u32], line: &mut Vec<u8>| {
             let words: Vec<String> = stack.iter().map(u32::to_string).collect();
-            words.join(";").into_bytes()
+            line.extend(words.join(";").into_bytes());
         };
         let with_memory = |most_memory| {
             let mut counts = Counts {

@@ -97,9 +97,8 @@ impl Texts {
         number
     }
 
-    /// Returns the line of a stack.
-    fn line(&self, stack: &[u32]) -> Vec<u8> {
-        let mut line = Vec::new();
+    /// Appends the line of a stack.
+    fn line(&self, stack: &[u32], line: &mut Vec<u8>) {
         for (at, &number) in stack.iter().enumerate() {
             if at > 0 {
                 line.push(b';');
@@ -109,7 +108,6 @@ impl Texts {
                 .and_then(|at| self.list.get(at));
             line.extend_from_slice(text.map(|text| text.as_bytes()).unwrap_or_default());
         }
-        line
     }
 }
 
@@ -324,7 +322,8 @@ impl<W: Write> Sink for Folded<W> {
             stack.push(text);
         }
         let texts = &self.texts;
-        let counted = self.counts.add(&stack, weight, |stack| texts.line(stack))?;
+        let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
+        let counted = self.counts.add(&stack, weight, text)?;
         self.stacks.set(sample.stack, counted);
         self.stack = stack;
         Ok(())
@@ -334,7 +333,8 @@ impl<W: Write> Sink for Folded<W> {
         let counts = std::mem::take(&mut self.counts);
         let (texts, out) = (&self.texts, &mut self.out);
         let is_period = self.count == Count::Period;
-        counts.finish(|stack| texts.line(stack), &mut |line, sums| {
+        let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
+        counts.finish(text, &mut |line, sums| {
             let sum = if is_period { sums.weight } else { sums.samples };
             out.write_all(line)
                 .and_then(|()| writeln!(out, " {sum}"))

@@ -56,6 +56,7 @@
     )
 )]
 
+mod blocks;
 mod counters;
 mod counts;
 mod error;

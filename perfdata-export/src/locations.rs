@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
+use crate::blocks::Blocks;
 use crate::hash_index::HashIndex;
 use crate::tables::FunctionId;
 
@@ -25,7 +26,7 @@ pub(crate) struct Location {
 /// Locations without duplicates. They are numbered from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
-    list: Vec<Location>,
+    list: Blocks<Location>,
     known: HashIndex,
     hasher: RandomState,
     /// The lines of locations with known lines or inlined functions, which come first.
@@ -65,7 +66,7 @@ impl Locations {
 
     /// Returns the locations in the order of their numbers, with their lines.
     pub fn iter(&self) -> impl Iterator<Item = (&Location, impl Iterator<Item = Line>)> {
-        (1..).zip(&self.list).map(|(number, location)| {
+        (1..).zip(self.list.iter()).map(|(number, location)| {
             let lines = self.lines.get(&number);
             let own = location.function.filter(|_| lines.is_none());
             let lines = lines.into_iter().flat_map(|lines| lines.iter().copied());
