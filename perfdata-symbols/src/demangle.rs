@@ -381,6 +381,16 @@ mod tests {
             ),
             ("_ZStlsPKcS0_", "std::operator<<(char const*, char const*)"),
             ("_ZN1aL1bEPFvvE", ""),
+            (
+                "_ZNK3foo3barEv.llvm.15853751787893754531.cold",
+                "foo::bar() const [clone .llvm.15853751787893754531] [clone .cold]",
+            ),
+            (
+                "_Z3foov.constprop.0.isra.1.2",
+                "foo() [clone .constprop.0] [clone .isra.1.2]",
+            ),
+            ("_Z3foov.", ""),
+            ("_Z3foov.1", ""),
             ("_ZZ3foovE3bar", ""),
             ("_ZN3foo3bar.cold", ""),
             ("_ZN3foo", ""),

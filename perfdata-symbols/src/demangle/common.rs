@@ -92,6 +92,8 @@ const OPERATORS: [(&[u8; 2], &str); 42] = [
 
 /// Returns the demangled form of a C++ name of a common form. `None` for other forms.
 pub(super) fn demangled(name: &[u8], has_parameters: bool) -> Option<String> {
+    let suffix = name.iter().position(|&byte| byte == b'.');
+    let (name, suffix) = name.split_at_checked(suffix.unwrap_or(name.len()))?;
     let mut parser = Parser {
         rest: name.strip_prefix(b"_Z")?,
         out: Vec::with_capacity(name.len().saturating_mul(3)),
@@ -103,7 +105,7 @@ pub(super) fn demangled(name: &[u8], has_parameters: bool) -> Option<String> {
     let name_end = parser.out.len();
     if parser.rest.is_empty() {
         // The name of data, which is no method.
-        return match name.is_const || name.is_structor {
+        return match name.is_const || name.is_structor || !suffix.is_empty() {
             true => None,
             false => String::from_utf8(parser.out).ok(),
         };
@@ -127,8 +129,33 @@ pub(super) fn demangled(name: &[u8], has_parameters: bool) -> Option<String> {
         if name.is_const {
             text.extend_from_slice(b" const");
         }
+        push_clones(&mut text, suffix)?;
+    } else if !suffix.is_empty() {
+        return None;
     }
     String::from_utf8(text).ok()
+}
+
+/// Appends what compilers add to the names of copies of a function: words, and numbers after them.
+fn push_clones(text: &mut Vec<u8>, suffix: &[u8]) -> Option<()> {
+    let mut parts = suffix.split(|&byte| byte == b'.');
+    parts.next().filter(|before| before.is_empty())?;
+    let mut parts = parts.peekable();
+    while let Some(word) = parts.next() {
+        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+        if word.is_empty() || !word.iter().all(is_letter) {
+            return None;
+        }
+        text.extend_from_slice(b" [clone .");
+        text.extend_from_slice(word);
+        let is_number = |part: &&[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+        while let Some(number) = parts.next_if(is_number) {
+            text.push(b'.');
+            text.extend_from_slice(number);
+        }
+        text.push(b']');
+    }
+    Some(())
 }
 
 /// What is known about the name of a function.
