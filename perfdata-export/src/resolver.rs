@@ -11,10 +11,11 @@ use perfdata_symbols::{Symbolizer, perf_map};
 
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
+use crate::recent_frames::RecentFrames;
 use crate::resolve::ResolvedFrame;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
-/// Maximum number of addresses whose functions are remembered.
+/// Default maximum number of addresses whose functions are remembered.
 const MOST_ADDRESSES: usize = 1 << 19;
 
 /// `PROT_EXEC` on all architectures.
@@ -114,7 +115,10 @@ pub(crate) struct Resolver {
     known: HashMap<Place, PlaceId, RandomState>,
     /// What is known about each place: the first one has the number 1.
     places: Vec<Known>,
+    /// Maximum number of places. A sample has fewer frames.
+    most_places: usize,
     recent: Box<[Recent]>,
+    frames: RecentFrames,
     /// The module of each mapping that does not belong to a process, if no functions are searched.
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
@@ -129,7 +133,9 @@ impl Resolver {
             tables: Tables::default(),
             known: HashMap::default(),
             places: Vec::new(),
+            most_places: MOST_ADDRESSES,
             recent: vec![Recent::default(); RECENT].into(),
+            frames: RecentFrames::default(),
             modules: Vec::new(),
             before_exec: false,
         }
@@ -177,9 +183,18 @@ impl Resolver {
     }
 
     fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
-        for frame in sample.frames() {
+        let mut all = sample.frames();
+        while let Some(key) = all.next_key() {
+            if let Some(resolved) = self.frames.get(&key, self.before_exec) {
+                frames.push(*resolved);
+                continue;
+            }
+            let frame = all.frame(&key);
             match self.known(&frame) {
-                Some(resolved) => frames.push(resolved),
+                Some(resolved) => {
+                    frames.push(resolved);
+                    self.frames.set(&key, self.before_exec, resolved);
+                }
                 None => self.resolve_into(sample, &frame, frames),
             }
         }
@@ -354,10 +369,11 @@ impl Resolver {
             line: if is_known { own.line } else { 0 },
             inlined: (!inlined.is_empty()).then(|| inlined.into()),
         };
-        if self.places.len() >= MOST_ADDRESSES {
+        if self.places.len() >= self.most_places {
             self.known.clear();
             self.places.clear();
             self.recent.fill(Recent::default());
+            self.frames.clear();
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
         self.places.push(known);
@@ -416,5 +432,65 @@ fn shown_name(dso: &Dso, mapping: &Mapping, pid: Option<u32>) -> Box<[u8]> {
             .into_encoded_bytes()
             .into(),
         None => dso.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use perfdata_symbols::Sources;
+
+    use super::*;
+
+    /// Returns the frames of all samples without the numbers of their places, and how often these
+    /// started again.
+    fn resolved(most_places: usize) -> (Vec<Vec<ResolvedFrame>>, u32) {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../fixtures/6.1-x86_64-file-g.data"
+        );
+        let mut samples = perfdata_session::open(path).unwrap();
+        let mut stacks = KeptStacks::default();
+        let mut resolver = Resolver {
+            most_places,
+            ..Resolver::new(Some(Symbolizer::new(Sources::default())))
+        };
+        let mut all = Vec::new();
+        while let Some(sample) = samples.next().unwrap() {
+            let mut frames = Vec::new();
+            let kept = resolver.stack(&sample, &mut stacks, &mut frames);
+            let kept = kept.map(|id| stacks.get(id).unwrap().0.to_vec());
+            let mut frames = kept.unwrap_or(frames);
+            for frame in &mut frames {
+                let Some(place) = frame.place.take() else {
+                    continue;
+                };
+                let known = &resolver.places[place.get() as usize - 1];
+                let function = known.function.map(|(id, _)| id);
+                let here = (frame.module, frame.function);
+                assert_eq!((Some(known.module), function), here, "an older number");
+            }
+            all.push(frames);
+        }
+        (all, resolver.tables.epoch)
+    }
+
+    #[test]
+    fn frames_remain_when_the_numbers_of_places_start_again() {
+        let (expected, epoch) = resolved(MOST_ADDRESSES);
+        assert_eq!(epoch, 0);
+        // Frames with the same address and mode are at the same place.
+        let places = |frames: &Vec<ResolvedFrame>| {
+            let places = frames.iter();
+            let places = places.map(|frame| (frame.address, frame.mode.0, frame.is_return));
+            places.collect::<HashSet<_>>().len()
+        };
+        let most = expected.iter().map(places).max().unwrap();
+        for most_places in [most, most + 1, most + 7] {
+            let (found, epoch) = resolved(most_places);
+            assert!(epoch > 1, "{most_places}");
+            assert_eq!(found, expected, "{most_places}");
+        }
     }
 }
