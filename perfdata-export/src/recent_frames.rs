@@ -51,3 +51,46 @@ impl RecentFrames {
         self.0.fill(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_is_found_by_its_own_key() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../fixtures/6.1-x86_64-file-g.data"
+        );
+        let mut samples = perfdata_session::open(path).unwrap();
+        let mut keys = HashSet::new();
+        while let Some(sample) = samples.next().unwrap() {
+            let mut frames = sample.frames();
+            keys.extend(std::iter::from_fn(|| frames.next_key()));
+        }
+        let keys: Vec<FrameKey> = keys.into_iter().collect();
+        let mut recent = RecentFrames::default();
+        let (mut found, mut lost) = (0, 0);
+        for (number, key) in (0..).zip(&keys) {
+            let frame = ResolvedFrame::unmapped(number, key.mode);
+            recent.set(key, number % 2 == 0, frame);
+            assert_eq!(recent.get(key, number % 2 == 0), Some(&frame));
+            assert_eq!(recent.get(key, number % 2 != 0), None);
+        }
+        for (number, key) in (0..).zip(&keys) {
+            match recent.get(key, number % 2 == 0) {
+                Some(frame) => {
+                    assert_eq!(frame.address, number);
+                    found += 1;
+                }
+                None => lost += 1,
+            }
+        }
+        // Some addresses are in several processes.
+        assert!(found > lost && lost > 0, "{found} {lost}");
+        recent.clear();
+        assert!(keys.iter().all(|key| recent.get(key, true).is_none()));
+    }
+}

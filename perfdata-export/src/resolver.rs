@@ -9,6 +9,7 @@ use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample};
 use perfdata_symbols::{Symbolizer, perf_map};
 
+use crate::blocks::Blocks;
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
 use crate::recent_frames::RecentFrames;
@@ -114,7 +115,7 @@ pub(crate) struct Resolver {
     pub tables: Tables,
     known: HashMap<Place, PlaceId, RandomState>,
     /// What is known about each place: the first one has the number 1.
-    places: Vec<Known>,
+    places: Blocks<Known>,
     /// Maximum number of places. A sample has fewer frames.
     most_places: usize,
     recent: Box<[Recent]>,
@@ -132,7 +133,7 @@ impl Resolver {
             symbols,
             tables: Tables::default(),
             known: HashMap::default(),
-            places: Vec::new(),
+            places: Blocks::default(),
             most_places: MOST_ADDRESSES,
             recent: vec![Recent::default(); RECENT].into(),
             frames: RecentFrames::default(),
@@ -371,7 +372,7 @@ impl Resolver {
         };
         if self.places.len() >= self.most_places {
             self.known.clear();
-            self.places.clear();
+            self.places = Blocks::default();
             self.recent.fill(Recent::default());
             self.frames.clear();
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
@@ -466,7 +467,7 @@ mod tests {
                 let Some(place) = frame.place.take() else {
                     continue;
                 };
-                let known = &resolver.places[place.get() as usize - 1];
+                let known = resolver.places.get(place.get() as usize - 1).unwrap();
                 let function = known.function.map(|(id, _)| id);
                 let here = (frame.module, frame.function);
                 assert_eq!((Some(known.module), function), here, "an older number");

@@ -2,7 +2,7 @@
 //! (tools/perf/util/symbol-elf.c, Linux 7.2).
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object::elf::{
     EM_ARM, SHN_ABS, SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
@@ -20,6 +20,10 @@ const RAW_64: usize = 24;
 
 /// Bytes that are read at once to pass over all symbols.
 const READ: usize = 1 << 16;
+
+/// Number of entries that are read together for one of them. Neighbours in a table are often
+/// neighbours in memory.
+const BLOCK: usize = 1 << 8;
 
 /// The form of the entries of a file.
 #[derive(Debug, Clone, Copy)]
@@ -209,6 +213,8 @@ pub(crate) struct FileSymbols {
     len: u32,
     form: Form,
     rules: Rules,
+    /// The entries that were read, in blocks.
+    blocks: Box<[OnceLock<Box<[u8]>>]>,
 }
 
 impl FileSymbols {
@@ -220,13 +226,15 @@ impl FileSymbols {
         form: Form,
         rules: Rules,
     ) -> Option<Self> {
-        let len = size.checked_div(form.size() as u64)?;
+        let len = u32::try_from(size.checked_div(form.size() as u64)?).ok()?;
+        let blocks = usize::try_from(len).ok()?.div_ceil(BLOCK);
         Some(FileSymbols {
             file,
             offset,
-            len: u32::try_from(len).ok()?,
+            len,
             form,
             rules,
+            blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
         })
     }
 
@@ -235,20 +243,32 @@ impl FileSymbols {
         self.len
     }
 
-    /// Returns the symbol of an entry, if it is one that perf keeps. One that cannot be read any
-    /// more is not.
-    pub fn get(&self, number: u32) -> Option<New> {
-        let mut bytes = [0; RAW_64];
-        let size = self.form.size();
-        let bytes = bytes.get_mut(..size)?;
-        let skipped = u64::from(number).saturating_mul(size as u64);
+    /// Reads entries from a number on into `bytes`. Returns how many bytes could be read.
+    fn read(&self, number: u32, bytes: &mut [u8]) -> usize {
+        let skipped = u64::from(number).saturating_mul(self.form.size() as u64);
         let read = self
             .file
             .read_at(bytes, self.offset.saturating_add(skipped));
-        if number >= self.len || read.ok()? < size {
-            return None;
-        }
-        self.rules.kept(&self.form.symbol(bytes)?)
+        read.unwrap_or_default()
+    }
+
+    /// Returns the symbol of an entry, if it is one that perf keeps. One that cannot be read any
+    /// more is not.
+    pub fn get(&self, number: u32) -> Option<New> {
+        let at = usize::try_from(number).ok().filter(|_| number < self.len)?;
+        let (block, within) = (at.checked_div(BLOCK)?, at.checked_rem(BLOCK)?);
+        let bytes = self.blocks.get(block)?.get_or_init(|| {
+            let first = number.saturating_sub(u32::try_from(within).unwrap_or_default());
+            let left = self.len.saturating_sub(first);
+            let count = usize::try_from(left).map_or(BLOCK, |left| left.min(BLOCK));
+            let mut bytes = vec![0; count.saturating_mul(self.form.size())];
+            let read = self.read(first, &mut bytes);
+            bytes.truncate(read);
+            bytes.into()
+        });
+        let start = within.checked_mul(self.form.size())?;
+        let entry = bytes.get(start..)?.get(..self.form.size())?;
+        self.rules.kept(&self.form.symbol(entry)?)
     }
 
     /// Passes all symbols that perf keeps to `see`, with their numbers, as far as they can be read.
@@ -262,16 +282,10 @@ impl FileSymbols {
                 .unwrap_or(usize::MAX)
                 .saturating_mul(size);
             let len = buffer.len().min(left);
-            let skipped = u64::from(number).saturating_mul(size as u64);
             let Some(bytes) = buffer.get_mut(..len) else {
                 return;
             };
-            let Ok(read) = self
-                .file
-                .read_at(bytes, self.offset.saturating_add(skipped))
-            else {
-                return;
-            };
+            let read = self.read(number, bytes);
             let bytes = bytes.get(..read).unwrap_or_default();
             for entry in bytes.chunks_exact(size) {
                 if let Some(new) = self
@@ -287,6 +301,13 @@ impl FileSymbols {
                 return;
             }
         }
+    }
+
+    /// Returns the size in memory in bytes, as if all entries were read.
+    pub fn held(&self) -> usize {
+        let entries = usize::try_from(self.len).unwrap_or(usize::MAX);
+        let content = entries.saturating_mul(self.form.size());
+        content.saturating_add(size_of_val(&*self.blocks))
     }
 
     /// Returns the first and the last offset of what processes map.
@@ -322,9 +343,10 @@ mod tests {
         let in_file = Elf::parse(Bytes::open(&path).unwrap()).unwrap();
         let in_memory = Elf::from_bytes(fs::read(&path).unwrap()).unwrap();
         let (in_file, in_memory) = (table(&in_file), table(&in_memory));
-        assert!(in_file.held() < in_memory.held(), "a large program");
+        let size = fs::metadata(&path).unwrap().len();
+        assert!(size > 1 << 20, "a large program");
         let mut found = 0;
-        for address in (0..fs::metadata(&path).unwrap().len()).step_by(997) {
+        for address in (0..size).step_by(997) {
             let [one, other] = [&in_file, &in_memory].map(|table| {
                 let found = table.find(address)?;
                 Some((found.start, table.name(found.index)))

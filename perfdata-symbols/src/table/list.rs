@@ -118,7 +118,7 @@ impl List {
     pub fn held(&self) -> usize {
         let sizes = self.parts.iter().map(|part| match &part.content {
             Content::Memory(list) => list.capacity().saturating_mul(size_of::<New>()),
-            Content::File(_) => 0,
+            Content::File(symbols) => symbols.held(),
         });
         sizes.fold(0, usize::saturating_add)
     }
