@@ -141,6 +141,7 @@ pub mod decode_context;
 pub mod describe;
 pub mod error;
 pub mod feature;
+pub mod file_name;
 pub mod header;
 pub mod jitdump;
 pub mod names;

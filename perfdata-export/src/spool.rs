@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+
+use perfdata_core::read::Source;
 
 use crate::error::{Error, Result};
 

@@ -1,10 +1,7 @@
 //! The files of objects, for programs that read other parts of them than symbols.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use perfdata_core::Recording;
+use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId, Dso};
 
 use crate::bytes::Bytes;
@@ -99,7 +96,7 @@ impl ObjectFinder {
     /// # Errors
     /// The reason why it cannot be used.
     pub fn find_written(&self, dso: &Dso) -> Result<ObjectFiles, Reason> {
-        let path = Path::new(OsStr::from_bytes(dso.path()));
+        let path = to_path(dso.path()).ok_or(Reason::NotFound)?;
         let bytes = Bytes::open(path).map_err(|_| Reason::NotFound)?;
         let object = Elf::parse(bytes).map_err(Reason::Unreadable)?;
         match (dso.mapped_build_id, object.build_id(), dso.file) {

@@ -50,6 +50,7 @@ mod lines;
 pub mod machine;
 mod names;
 mod object;
+mod os;
 pub mod perf_map;
 mod reason;
 mod sources;

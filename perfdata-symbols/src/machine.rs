@@ -3,11 +3,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use object::Endianness;
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::read::Source;
 use perfdata_session::BuildId;
 
 use crate::elf::id_in_notes;
@@ -90,6 +90,6 @@ pub fn own_vdso() -> io::Result<Vec<u8>> {
     });
     let (start, size) = range.ok_or_else(|| io::Error::other("this process has none"))?;
     let mut image = vec![0; size];
-    File::open("/proc/self/mem")?.read_exact_at(&mut image, start)?;
+    Source::read_exact_at(&File::open("/proc/self/mem")?, &mut image, start)?;
     Ok(image)
 }

@@ -1,18 +1,17 @@
 //! The symbols of one object: searched in all sources, and verified by build ID.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 
 use crate::bytes::{Bytes, read_text};
 use crate::elf::{Addresses, Elf};
 use crate::kallsyms::Kallsyms;
 use crate::machine::{own_vdso, running_kernel};
+use crate::os;
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -133,7 +132,8 @@ struct OwnFile {
 /// Returns the file of an object, verified by its build ID.
 fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFile, Reason> {
     let recorded = wanted.dso.path();
-    let path = sources.locate(Path::new(OsStr::from_bytes(recorded)));
+    // A name that this system cannot have leads to the root, which is not a file.
+    let path = sources.locate(to_path(recorded).unwrap_or(Path::new("")));
     let mut reason = Reason::NotFound;
     let own = match Bytes::open(&path) {
         Err(_) => None,
@@ -270,7 +270,7 @@ pub(crate) fn files(
 
 /// Returns whether the file at `path` is the recorded one.
 pub(crate) fn is_file(path: &Path, file: &FileId) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.ino() == file.inode)
+    fs::metadata(path).is_ok_and(|meta| os::inode(&meta) == Some(file.inode))
 }
 
 /// Returns whether the recorded kernel is the running one.
@@ -433,8 +433,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
     };
     let mut paths = sources.in_caches(&id, &["elf", "debug"]);
     if wanted.dso.path().starts_with(b"/") {
-        let path = Path::new(OsStr::from_bytes(wanted.dso.path()));
-        paths.push(sources.locate(path));
+        paths.extend(to_path(wanted.dso.path()).map(|path| sources.locate(path)));
         paths.extend(sources.debug_files(wanted.dso.path(), Some(&id)));
     } else if let Some(release) = &host.release {
         paths.extend(installed_module(sources, release, &name));
@@ -472,7 +471,7 @@ fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<Pat
         .split(|&byte| byte == b'\n')
         .filter_map(|line| line.split(|&byte| byte == b':').next());
     let path = paths.find(|path| module_name(path) == name)?;
-    Some(sources.locate(&folder.join(Path::new(OsStr::from_bytes(path)))))
+    Some(sources.locate(&folder.join(to_path(path)?)))
 }
 
 /// Returns a vDSO: from the build ID cache, or from the memory of this process.

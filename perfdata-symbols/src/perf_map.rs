@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::bytes::read_text;
 use crate::kallsyms::number;
+use crate::os;
 use crate::reason::Reason;
 use crate::table::{Builder, Properties, Table};
 
@@ -55,14 +55,15 @@ impl<'a> Function<'a> {
 }
 
 /// Returns the content of the perf map at `path`. With `checks_owner`, it must belong to root or to
-/// the user, as perf demands: everyone may write to `/tmp`.
+/// the user, as perf demands: everyone may write to `/tmp`. On other systems than Unix, files have no
+/// such owner.
 ///
 /// # Errors
 /// There is no such file, it belongs to another user, or it cannot be read, or has more than 256
 /// MiB.
 pub fn read(path: &Path, checks_owner: bool) -> Result<Vec<u8>, Reason> {
-    let owner = fs::metadata(path).map_err(|_| Reason::NoPerfMap)?.uid();
-    if checks_owner && owner != 0 && owner != rustix::process::geteuid().as_raw() {
+    let meta = fs::metadata(path).map_err(|_| Reason::NoPerfMap)?;
+    if checks_owner && !os::is_own(&meta) {
         return Err(Reason::Unreadable(format!(
             "{} belongs to another user",
             path.display()
@@ -126,6 +127,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
     fn the_owner_is_checked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf-1.map");

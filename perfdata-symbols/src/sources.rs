@@ -2,12 +2,11 @@
 //! `dso__read_binary_type_filename`, Linux 7.2).
 
 use std::env;
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use perfdata_core::file_name::to_path;
 use perfdata_session::BuildId;
 
 use crate::demangle::Spelling;
@@ -135,8 +134,9 @@ impl Sources {
 
     /// Returns the files that the debug link of the object at `path` may name.
     pub(crate) fn of_link(&self, path: &[u8], link: &[u8]) -> Vec<PathBuf> {
-        let link = Path::new(OsStr::from_bytes(link));
-        let path = Path::new(OsStr::from_bytes(path));
+        let (Some(link), Some(path)) = (to_path(link), to_path(path)) else {
+            return Vec::new();
+        };
         let folder = path.parent().unwrap_or(Path::new("/"));
         let mut found = vec![
             self.locate(&folder.join(link)),
@@ -170,14 +170,14 @@ impl Sources {
 
     /// Returns the debug files of an object at `path`.
     pub(crate) fn debug_files(&self, path: &[u8], id: Option<&BuildId>) -> Vec<PathBuf> {
-        let path = Path::new(OsStr::from_bytes(path));
-        let below = path.strip_prefix("/").unwrap_or(path);
+        let below = to_path(path).map(|path| path.strip_prefix("/").unwrap_or(path));
         let mut found = Vec::new();
         for folder in self.debug_folders() {
-            let place = folder.join(below);
-            let mut with_ending = place.clone().into_os_string();
-            with_ending.push(".debug");
-            found.extend([with_ending.into(), place]);
+            if let Some(place) = below.map(|below| folder.join(below)) {
+                let mut with_ending = place.clone().into_os_string();
+                with_ending.push(".debug");
+                found.extend([with_ending.into(), place]);
+            }
             if let Some(digits) = id.map(BuildId::to_string)
                 && let Some((first, rest)) = digits.split_at_checked(2)
             {
@@ -190,25 +190,27 @@ impl Sources {
 
     /// Returns the places of the supplementary file that debug files call `path`.
     pub(crate) fn supplementary(&self, path: &[u8], id: &BuildId) -> Vec<PathBuf> {
-        let path = Path::new(OsStr::from_bytes(path));
         let mut found = Vec::new();
-        if path.is_absolute() {
-            found.push(self.locate(path));
-        }
+        let place = to_path(path);
+        found.extend(
+            place
+                .filter(|path| path.has_root())
+                .map(|path| self.locate(path)),
+        );
         // A relative path begins at the debug file, and leads to this folder.
-        let names = path.file_name().into_iter();
+        let names = place.and_then(Path::file_name).into_iter();
         found.extend(names.flat_map(|name| {
             let folders = self.debug_folders();
             folders.map(move |folder| folder.join(".dwz").join(name))
         }));
-        found.extend(self.debug_files(path.as_os_str().as_bytes(), Some(id)));
+        found.extend(self.debug_files(path, Some(id)));
         found.extend(self.in_caches(id, &["debug"]));
         found
     }
 
     /// Returns the places of the image of a kernel.
     pub(crate) fn kernel_images(&self, release: Option<&str>) -> Vec<PathBuf> {
-        let release = release.filter(|release| !release.contains('/'));
+        let release = release.filter(|release| is_name(release));
         let named = KERNEL_IMAGES
             .iter()
             .filter_map(|path| Some(path.replace('*', release?)));
@@ -221,9 +223,13 @@ impl Sources {
 
     /// Returns the folder with the modules of a kernel.
     pub(crate) fn modules(&self, release: &str) -> Option<PathBuf> {
-        let path = Path::new("/lib/modules").join(release);
-        (!release.contains('/')).then_some(path)
+        is_name(release).then(|| Path::new("/lib/modules").join(release))
     }
+}
+
+/// Returns whether the release of a kernel can be a name in a path.
+fn is_name(release: &str) -> bool {
+    !release.contains('/') && to_path(release.as_bytes()).is_some()
 }
 
 /// Returns the folder in which debuginfod's client stores what it downloaded.

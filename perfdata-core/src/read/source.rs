@@ -28,6 +28,25 @@ pub trait Source {
     /// # Errors
     /// Fails if the operating system reports an error.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Fills `buf` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// There are fewer bytes, or the operating system reports an error.
+    fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buf.is_empty() {
+            match self.read_at(buf, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(got) => {
+                    buf = buf.get_mut(got..).unwrap_or_default();
+                    offset = offset.saturating_add(got as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Source for File {
@@ -52,8 +71,8 @@ impl Source for File {
     }
 }
 
-/// Reads at `offset` where no call of the system does both: readers of one file share its position
-/// and take turns.
+/// Reads at `offset` where no call of the system does both: readers of one file share its position,
+/// take turns, and leave it as it was.
 #[cfg(any(not(unix), test))]
 fn seek_and_read(mut file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::io::{Seek, SeekFrom};
@@ -61,8 +80,11 @@ fn seek_and_read(mut file: &File, buf: &mut [u8], offset: u64) -> io::Result<usi
 
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = file.stream_position()?;
     file.seek(SeekFrom::Start(offset))?;
-    file.read(buf)
+    let got = file.read(buf);
+    file.seek(SeekFrom::Start(before))?;
+    got
 }
 
 impl Source for [u8] {
@@ -178,7 +200,8 @@ mod tests {
     #[test]
     fn seeking_reads_what_reading_at_an_offset_reads() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-        let (file, bytes) = (File::open(path).unwrap(), std::fs::read(path).unwrap());
+        let (mut file, bytes) = (File::open(path).unwrap(), std::fs::read(path).unwrap());
+        io::Seek::seek(&mut file, io::SeekFrom::Start(7)).unwrap();
         for offset in [
             0,
             1,
@@ -193,5 +216,16 @@ mod tests {
             assert_eq!(got, Source::read_at(&bytes, &mut third, offset).unwrap());
             assert_eq!((one, one), (other, third));
         }
+        assert_eq!(io::Seek::stream_position(&mut file).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_buffer_is_filled_or_there_are_too_few_bytes() {
+        let source: &[u8] = b"0123456789";
+        let mut buf = [0; 4];
+        source.read_exact_at(&mut buf, 6).unwrap();
+        assert_eq!(&buf, b"6789");
+        let error = source.read_exact_at(&mut buf, 7).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
