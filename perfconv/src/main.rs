@@ -1,8 +1,6 @@
 //! The `perfconv` command.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
@@ -44,13 +42,8 @@ fn main() -> ExitCode {
 /// Calls `write` with standard output, and checks that the complete report was written.
 fn report<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let failed = || Error::io("standard output");
-    // The standard library's own standard output hides an error if the descriptor cannot be
-    // written.
-    let out = io::stdout()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(failed())?;
-    let mut out = BufWriter::with_capacity(BLOCK, File::from(out));
+    let out = system::stdout().map_err(failed())?;
+    let mut out = BufWriter::with_capacity(BLOCK, out);
     let result = write(&mut out);
     // Output before an error is useful. The error is more important than a failure to write the
     // report.

@@ -50,6 +50,8 @@ pub mod interrupt;
 pub mod io;
 pub mod leftover;
 pub mod merge;
+#[doc(hidden)]
+pub mod os;
 pub mod pipeline;
 pub mod recover;
 mod sorting;

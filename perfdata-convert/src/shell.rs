@@ -2,12 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Returns `path` as one word for a shell, which is not an option.
 pub fn word(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.starts_with(b"-") && bytes != b"-" {
         return quoted(&Path::new(".").join(path).into_os_string());
     }
@@ -16,7 +15,11 @@ pub fn word(path: &Path) -> String {
 
 /// Returns `text` as one word for a shell. Control characters are escaped in the syntax of bash.
 pub fn quoted(text: &OsStr) -> String {
-    let bytes = text.as_bytes();
+    quoted_bytes(text.as_encoded_bytes())
+}
+
+/// Returns `bytes` as one word, like [`quoted`].
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
     match std::str::from_utf8(bytes) {
         Ok(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),
@@ -42,9 +45,10 @@ pub fn quoted(text: &OsStr) -> String {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
     use std::process::Command;
 
     #[test]

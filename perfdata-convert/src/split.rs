@@ -22,6 +22,7 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{Input, OutputDirectory};
 use crate::leftover::Leftover;
+use crate::os::open_files;
 use crate::pipeline::Stage;
 use crate::pipeline::to_parts::{PartConversion, Written, opened};
 use crate::stages::slice::{Decisions, PartNumber, Select};
@@ -229,15 +230,6 @@ fn at_once(recording: &Recording) -> usize {
         .unwrap_or(MOST_OPEN)
         .min(open_files().saturating_sub(OTHER_FILES))
         .clamp(1, MOST_OPEN)
-}
-
-/// Returns the number of files that the process may have open (`ulimit -n`).
-fn open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit
-        .current
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(usize::MAX)
 }
 
 /// Returns the notes that all parts have in common, and how many others there are. The index

@@ -2,12 +2,12 @@
 //! Linux 7.2): abbreviated, and negated by `no-`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 use super::inject::is_of_perf;
+use crate::cmd::system;
 
 /// The command whose options are those of perf.
 const INJECT: &str = "inject";
@@ -84,7 +84,7 @@ pub(super) fn expanded(
 fn command_place(command: &Command, args: &[OsString]) -> Option<usize> {
     let mut words = args.iter().enumerate().skip(1);
     while let Some((at, word)) = words.next() {
-        if !word.as_bytes().starts_with(b"-") {
+        if !word.as_encoded_bytes().starts_with(b"-") {
             return Some(at);
         }
         if command
@@ -99,7 +99,7 @@ fn command_place(command: &Command, args: &[OsString]) -> Option<usize> {
 
 /// Returns whether `word` is this option, and the next word its value.
 fn takes_next_word(arg: &Arg, word: &OsStr) -> bool {
-    let is_long = |long| word.as_bytes().strip_prefix(b"--") == Some(str::as_bytes(long));
+    let is_long = |long| word.as_encoded_bytes().strip_prefix(b"--") == Some(str::as_bytes(long));
     let is_short = |short| word.to_str() == Some(format!("-{short}").as_str());
     arg.get_action().takes_values()
         && !arg.is_require_equals_set()
@@ -111,11 +111,12 @@ fn takes_next_word(arg: &Arg, word: &OsStr) -> bool {
 /// # Errors
 /// Several options start with it.
 fn complete(word: &OsStr, options: &[&Arg]) -> Result<Option<OsString>, String> {
-    let Some(option) = word.as_bytes().strip_prefix(b"--") else {
+    let Some(option) = word.as_encoded_bytes().strip_prefix(b"--") else {
         return Ok(None);
     };
     let end = option.iter().position(|&byte| byte == b'=');
-    let (name, value) = option.split_at(end.unwrap_or(option.len()));
+    let end = end.unwrap_or(option.len());
+    let name = &option[..end];
     let starting = |of_perf: bool| -> Vec<&str> {
         let some = options.iter().filter(|arg| is_of_perf(arg) == of_perf);
         let longs = some.filter_map(|arg| arg.get_long());
@@ -133,7 +134,10 @@ fn complete(word: &OsStr, options: &[&Arg]) -> Result<Option<OsString>, String> 
         [] => Ok(None),
         [long] => {
             let mut complete = OsString::from(format!("--{long}"));
-            complete.push(OsStr::from_bytes(value));
+            let Some(value) = system::tail(word, "--".len() + end) else {
+                return Ok(None);
+            };
+            complete.push(value);
             Ok(Some(complete))
         }
         [most @ .., last] => {

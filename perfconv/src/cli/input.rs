@@ -1,13 +1,12 @@
 //! The input of a command: the named recordings, or perf's default if none is named.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
+use perfdata_convert::os::{self, Kind};
 
 /// The ID of the positional argument for inputs.
 const BY_PLACE: &str = "input";
@@ -53,18 +52,14 @@ impl Deref for InputArgs {
 /// is redirected to standard input also counts. Without `perf.data`, a socket as standard input
 /// does, too.
 fn assumed() -> Option<PathBuf> {
-    let stdin = io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .and_then(|stdin| File::from(stdin).metadata());
-    let kind = stdin.ok().map(|meta| meta.file_type());
-    if kind.is_some_and(|kind| kind.is_fifo() || kind.is_file()) {
+    let kind = os::stdin().and_then(|stdin| os::kind(&stdin));
+    if matches!(kind, Ok(Kind::File | Kind::Pipe)) {
         return Some(STANDARD.into());
     }
     if fs::metadata(DEFAULT).is_ok() {
         return Some(DEFAULT.into());
     }
-    let is_other_stream = kind.is_some_and(|kind| kind.is_socket()) && !io::stdin().is_terminal();
+    let is_other_stream = matches!(kind, Ok(Kind::Socket)) && !io::stdin().is_terminal();
     is_other_stream.then(|| STANDARD.into())
 }
 

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, BufWriter};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -200,7 +199,7 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let is_hidden = entry.file_name().as_bytes().starts_with(b".");
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if entry.file_type()?.is_dir() && !is_hidden {
             found.push(entry.path());
         }

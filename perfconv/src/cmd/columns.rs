@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::io::{BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use perfdata_columns::{
@@ -20,6 +18,7 @@ use crate::messages::Messages;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
+use perfdata_convert::os::private;
 use perfdata_convert::pipeline::{Converted, Ending};
 use perfdata_export::Symbolizer;
 
@@ -81,14 +80,22 @@ fn is_folder(path: &Path) -> bool {
     }
     match fs::metadata(path) {
         Ok(found) => found.is_dir(),
-        Err(_) => !path.as_os_str().as_bytes().ends_with(ENDING.as_bytes()),
+        Err(_) => !path
+            .as_os_str()
+            .as_encoded_bytes()
+            .ends_with(ENDING.as_bytes()),
     }
 }
 
 /// Returns whether an export writes something of this name to a directory.
 fn is_table(path: &Path) -> bool {
-    let is_file =
-        |path: &Path| path.is_file() && path.as_os_str().as_bytes().ends_with(ENDING.as_bytes());
+    let is_file = |path: &Path| {
+        path.is_file()
+            && path
+                .as_os_str()
+                .as_encoded_bytes()
+                .ends_with(ENDING.as_bytes())
+    };
     if path.is_dir() {
         let mut files = fs::read_dir(path).into_iter().flatten();
         return path.file_name() == Some("tracepoints".as_ref())
@@ -121,7 +128,7 @@ impl Opened {
         let mut options = options(args, id.as_deref());
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
-            options = options.with_file(name.as_bytes());
+            options = options.with_file(name.as_encoded_bytes());
         }
         Ok(Opened {
             samples,
@@ -209,7 +216,7 @@ impl Opened {
                 interrupt::undisturbed(|| fs::create_dir_all(parent))?;
             }
             let mut options = fs::File::options();
-            options.write(true).create_new(true).mode(0o600);
+            private(options.write(true).create_new(true));
             let file = interrupt::open(&options, &name)?;
             Ok(Box::new(BufWriter::new(file)))
         });

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
@@ -85,7 +84,7 @@ fn export_one(
     let output =
         Output::create_beside(path, &inputs, args.output.force)?.synced(!args.output.no_sync);
     let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
-    let name = recording.file_name().unwrap_or_default().as_bytes();
+    let name = recording.file_name().unwrap_or_default().as_encoded_bytes();
     let write = |out: &mut dyn Write| {
         let out = BufWriter::new(out);
         let exported = match format {
@@ -111,7 +110,7 @@ fn export_one(
                 let Some(other) = &args.diff else {
                     return Ok(vec![read(recording, &mut sink)?]);
                 };
-                sink = sink.with_other(other.as_os_str().as_bytes());
+                sink = sink.with_other(other.as_os_str().as_encoded_bytes());
                 return Ok(vec![read(recording, &mut sink)?, read(other, &mut sink)?]);
             }
             Format::Pprof => {

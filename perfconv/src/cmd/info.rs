@@ -1,7 +1,6 @@
 //! `perfconv info`: the content of a recording except its records.
 
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anstream::ColorChoice;
@@ -89,7 +88,7 @@ fn write_page(
     let output = Output::create(path, input, args.force)?.synced(!args.no_sync);
     let survey = ChartData::of(open(input, limits, messages)?)?;
     let name = input.file_name().unwrap_or(input.as_os_str());
-    let page = page::html(&survey, name.as_bytes());
+    let page = page::html(&survey, name.as_encoded_bytes());
     output.write_stream(1, |out| {
         out.write_all(page.as_bytes()).map_err(Error::io(path))
     })

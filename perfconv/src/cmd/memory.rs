@@ -163,5 +163,5 @@ fn say() {
     if SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
+    system::write_error(MESSAGE);
 }

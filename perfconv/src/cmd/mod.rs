@@ -22,8 +22,10 @@ mod merge;
 pub mod objects;
 pub mod pager;
 mod recover;
+#[cfg_attr(windows, path = "windows/signals.rs")]
 pub mod signals;
 mod split;
+#[cfg_attr(windows, path = "windows/system.rs")]
 #[allow(unsafe_code, reason = "the C library")]
 pub mod system;
 mod verify;

@@ -1,12 +1,15 @@
 //! Functions of the C library without a safe Rust interface, and the state of the process at its
 //! start.
 
-use std::ffi::c_int;
+use std::ffi::{OsStr, OsString, c_int};
 use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use std::{mem, process, ptr, thread};
 
+use perfdata_convert::os;
 use signal_hook::consts::SIGABRT;
 
 /// Returns whether the process ignores a signal.
@@ -76,6 +79,26 @@ pub fn close_what_was_closed() {
     {
         let _ = rustix::stdio::dup2_stdout(unwritable);
     }
+}
+
+/// Returns standard output.
+///
+/// # Errors
+/// The descriptor is closed.
+pub fn stdout() -> io::Result<Box<dyn Write>> {
+    Ok(Box::new(os::stdout()?))
+}
+
+/// Writes to standard error, without memory of its own.
+pub fn write_error(text: &[u8]) {
+    let _ = rustix::io::write(rustix::stdio::stderr(), text);
+}
+
+/// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None` if
+/// the system cannot divide it.
+pub fn tail(word: &OsStr, at: usize) -> Option<OsString> {
+    let tail = word.as_bytes().get(at..)?;
+    Some(OsStr::from_bytes(tail).to_owned())
 }
 
 /// Checks which descriptors are closed, before the standard library opens them.

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 
+use perfdata_core::read::Source;
 use perfdata_core::record::{AuxtraceInfo, AuxtracePrivate, CsEtmContent};
 
 use super::piece::Piece;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use perfdata_core::Recording;
@@ -22,6 +21,7 @@ use crate::inspect::show::json::Json;
 use crate::inspect::show::overview::json_of_events;
 use crate::inspect::show::record::Shown;
 use crate::interrupt;
+use crate::os::private;
 use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Returns whether the index contains records of this type.
@@ -215,7 +215,7 @@ struct Index {
 impl Index {
     fn create(path: &Path) -> Result<Self> {
         let mut options = File::options();
-        options.write(true).create_new(true).mode(0o600);
+        private(options.write(true).create_new(true));
         let file = interrupt::open(&options, path).map_err(Error::io(path))?;
         let mut json = Json::pretty();
         json.object("");

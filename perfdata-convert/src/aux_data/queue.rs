@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::arrange::{Offsets, Placed, Places, arrange};
 use super::piece::{Origin, Piece};
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::os::private;
 
 /// The identity of a queue. A number with all bits set means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -152,7 +152,7 @@ impl Queue {
 /// Returns the options to create files: only the owner has access, as for recordings of perf.
 fn options() -> OpenOptions {
     let mut options = File::options();
-    options.write(true).mode(0o600);
+    private(options.write(true));
     options
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::Recording;
@@ -229,7 +228,7 @@ impl Leaks {
         let mut json = Json::pretty();
         json.object("");
         if let Some(input) = input {
-            json.text("file", input.as_os_str().as_bytes());
+            json.text("file", input.as_os_str().as_encoded_bytes());
         }
         json.list("leaks");
         for ((content, place), count) in &self.places {

@@ -159,6 +159,7 @@ mod tests {
         assert!(bytes == expected);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_noticed() {
         let full = File::options()

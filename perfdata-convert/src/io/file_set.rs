@@ -1,8 +1,7 @@
 //! Sets of files that several processes add to one directory.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -10,6 +9,7 @@ use tempfile::TempDir;
 use super::new_file::{PREFIX, SUFFIX, folder_of, sync_folder};
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Temporary, undisturbed};
+use crate::os::{self, create_folders, only_for_owner, private};
 
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
 const SEPARATOR: &str = "\u{1f}";
@@ -44,13 +44,12 @@ impl FileSet {
     /// # Errors
     /// The directory cannot be created or written.
     pub fn create(root: &Path) -> Result<Self> {
-        create_folder(root).map_err(Error::io(root))?;
+        create_folders(root).map_err(Error::io(root))?;
         let make = || {
-            tempfile::Builder::new()
-                .prefix(PREFIX)
-                .suffix(SUFFIX)
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(root)
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(PREFIX).suffix(SUFFIX);
+            only_for_owner(&mut builder);
+            builder.tempdir_in(root)
         };
         let (new, guard) = Temporary::make(make, TempDir::path)
             // The error does not contain the temporary name.
@@ -76,7 +75,7 @@ impl FileSet {
     /// The operating system reports an error.
     pub fn file(&self, name: &str) -> io::Result<File> {
         let mut options = File::options();
-        options.write(true).create_new(true).mode(0o600);
+        private(options.write(true).create_new(true));
         let path = self.new.path().join(name.replace('/', SEPARATOR));
         interrupt::open(&options, &path)
     }
@@ -104,9 +103,7 @@ impl FileSet {
             let name = entry.file_name().to_string_lossy().replace(SEPARATOR, "/");
             let target = root.join(path_of(&name));
             if self.syncs {
-                let file = File::open(entry.path());
-                file.and_then(|file| file.sync_all())
-                    .map_err(failed(&target))?;
+                os::sync(&entry.path()).map_err(failed(&target))?;
             }
             files.push((name == marker, entry.path(), target));
         }
@@ -116,12 +113,12 @@ impl FileSet {
         let intent = intent_of(&marker);
         for (_, _, target) in &files {
             let folder = folder_of(target);
-            create_folder(folder).map_err(failed(folder))?;
+            create_folders(folder).map_err(failed(folder))?;
         }
         let published = undisturbed(|| {
             // The lock ends with the file. Without it, as in some network file systems, each file
             // still appears complete.
-            let lock = File::open(&root).map_err(failed(&root))?;
+            let lock = os::open(&root).map_err(failed(&root))?;
             let _ = lock.lock();
             let exists = marker.exists();
             if exists && !replaces {
@@ -165,13 +162,6 @@ fn intent_of(marker: &Path) -> PathBuf {
     name.push(marker.file_name().unwrap_or_default());
     name.push(".unfinished");
     folder_of(marker).join(name)
-}
-
-fn create_folder(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Inputs: a file, a directory, or a stream, and the readable part of a corrupt one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Cursor, IsTerminal, Read, Seek};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,6 +21,7 @@ use super::spool::spool;
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::merge::Plan;
+use crate::os;
 
 /// Number of bytes that are passed at once.
 const BLOCK: usize = 256 << 10;
@@ -142,16 +142,12 @@ impl Input {
                     "standard input is a terminal: name a file, or pipe a recording".into(),
                 ));
             }
-            let stdin = io::stdin()
-                .as_fd()
-                .try_clone_to_owned()
-                .map_err(Error::io(shown))?;
-            File::from(stdin)
+            os::stdin().map_err(Error::io(shown))?
         } else {
-            File::open(path).map_err(Error::io(path))?
+            os::open(path).map_err(Error::io(path))?
         };
-        let meta = file.metadata().map_err(Error::io(shown))?;
-        if meta.is_dir() {
+        let meta = os::metadata(&file).map_err(Error::io(shown))?;
+        if meta.as_ref().is_some_and(Metadata::is_dir) {
             let data = std::fs::metadata(path.join("data"));
             let modified = data.and_then(|data| data.modified()).ok();
             return Ok(Input {
@@ -159,17 +155,17 @@ impl Input {
                 ..Kind::Directory(Directory::open(path)?).into()
             });
         }
-        match (&file).stream_position() {
+        match ((&file).stream_position(), meta) {
             // Files whose content is generated on reading, such as those in /proc, have no size.
-            Ok(_) if meta.is_file() && meta.len() == 0 => Self::stream(Box::new(file), shown),
-            Ok(0) if meta.is_file() => {
+            (Ok(_), Some(meta)) if meta.len() == 0 => Self::stream(Box::new(file), shown),
+            (Ok(0), Some(meta)) => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
                 Ok(Input {
                     modified: meta.modified().ok(),
                     ..Kind::File(Arc::new(file)).into()
                 })
             }
-            Ok(at) if meta.is_file() => {
+            (Ok(at), Some(_)) => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
                 let rest = FileSection {
                     offset: at,
@@ -179,8 +175,7 @@ impl Input {
             }
             _ => {
                 streams();
-                #[cfg(target_os = "linux")]
-                enlarge(&file);
+                os::prepare_pipe(&file);
                 Self::stream(Box::new(file), shown)
             }
         }
@@ -473,18 +468,6 @@ impl Input {
             Kind::Records(records) => records,
         };
         Ok((records, source))
-    }
-}
-
-/// Lets a pipe hold as much as is read at once, so that the process that writes it and this one take
-/// turns less often. Another input stays as it is, and so does a pipe that the system does not
-/// enlarge.
-#[cfg(target_os = "linux")]
-fn enlarge(pipe: &File) {
-    /// The size of a block of the record stream in bytes.
-    const SIZE: usize = 256 << 10;
-    if rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|size| size < SIZE) {
-        let _ = rustix::pipe::fcntl_setpipe_size(pipe, SIZE);
     }
 }
 

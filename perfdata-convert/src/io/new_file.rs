@@ -13,6 +13,7 @@ use tempfile::TempPath;
 use super::temporary;
 use crate::error::{Error, Result};
 use crate::interrupt::{Temporary, undisturbed};
+use crate::os;
 
 /// A file that receives the name of its target when it is complete.
 #[derive(Debug)]
@@ -102,7 +103,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<()> {
             ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported
         )
     };
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
+    match os::sync(folder) {
         Err(error) if !cannot(&error) => Err(Error::io(folder)(error)),
         _ => Ok(()),
     }
@@ -113,8 +114,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<()> {
 /// # Errors
 /// The operating system reports an error.
 pub(crate) fn sync_file_system(folder: &Path) -> Result<()> {
-    let open = File::open(folder).map_err(Error::io(folder))?;
-    system::sync_all(&open).map_err(Error::io(folder))
+    system::sync_all(folder).map_err(Error::io(folder))
 }
 
 fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<()> {
@@ -151,7 +151,7 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// Renames a file or directory. Unless `replaces` is set, the new name must not exist yet.
 pub(super) fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     if replaces {
-        return fs::rename(from, to);
+        return os::rename(from, to);
     }
     match system::rename_new(from, to) {
         Err(error)
@@ -217,8 +217,8 @@ mod system {
     }
 
     /// Waits until all files in a file system are on the disk.
-    pub fn sync_all(folder: &File) -> io::Result<()> {
-        Ok(syncfs(folder)?)
+    pub fn sync_all(folder: &Path) -> io::Result<()> {
+        Ok(syncfs(File::open(folder)?)?)
     }
 
     /// Renames to a name that does not exist yet.
@@ -243,17 +243,15 @@ mod system {
         None
     }
 
-    pub fn sync_all(folder: &File) -> io::Result<()> {
-        folder.sync_all()
+    pub fn sync_all(folder: &Path) -> io::Result<()> {
+        super::sync_folder(folder).map_err(io::Error::other)
     }
 
     pub fn link(_file: &File, _name: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
+    pub(super) use crate::os::rename_new;
 
     pub fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
@@ -306,6 +304,7 @@ mod tests {
     }
 
     /// The system refuses the name.
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_gets_no_name_is_copied() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::new_file::{NewFile, folder_of, sync_folder};
@@ -11,6 +10,7 @@ use super::same::{input_stays, is_input, resolved, stdout_is_input};
 use super::spool::{annotated, failed, temporary_file};
 use super::{BackgroundWriter, STANDARD};
 use crate::error::{Error, Result, Step};
+use crate::os;
 
 /// The destination of a command's output. The output becomes visible when it is complete.
 #[derive(Debug)]
@@ -90,14 +90,9 @@ impl Output {
             if inputs.iter().any(|input| stdout_is_input(input)) {
                 return Err(input_stays(Path::new("standard output")));
             }
-            // The standard library's own handle does not report a descriptor that cannot be
-            // written.
-            let stdout = io::stdout()
-                .as_fd()
-                .try_clone_to_owned()
-                .map_err(Error::io("standard output"))?;
+            let stdout = os::stdout().map_err(Error::io("standard output"))?;
             return Ok(output(Kind::Direct(
-                DirectTarget::File(stdout.into()),
+                DirectTarget::File(stdout),
                 "standard output".into(),
             )));
         }

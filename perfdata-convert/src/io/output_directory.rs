@@ -1,8 +1,7 @@
 //! Directories as output: they appear complete or not at all.
 
-use std::fs::{self, File, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -15,6 +14,7 @@ use super::spool::annotated;
 use super::{STANDARD, temporary};
 use crate::error::{Error, Result, Step};
 use crate::interrupt::{Temporary, undisturbed};
+use crate::os::{self, only_for_owner};
 
 /// A directory that is created beside its target, and replaces it when complete.
 pub struct OutputDirectory {
@@ -64,12 +64,12 @@ impl OutputDirectory {
             Ok(_) => all_ours(path, &is_ours)?,
             Err(_) => {}
         }
-        let own = Permissions::from_mode(0o700);
         // `.` cannot be renamed.
         let target = resolved(path);
         let make = || {
             temporary(&target, |builder, parent| {
-                builder.permissions(own).tempdir_in(parent)
+                only_for_owner(builder);
+                builder.tempdir_in(parent)
             })
         };
         let (new, guard) = Temporary::make(make, TempDir::path)?;
@@ -282,7 +282,7 @@ fn sync_all(path: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             sync_all(&entry.path())?;
         } else {
-            File::open(entry.path())?.sync_all()?;
+            os::sync(&entry.path())?;
         }
     }
     sync_folder(path).map_err(io::Error::other)

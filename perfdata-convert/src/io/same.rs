@@ -1,12 +1,12 @@
 //! Checks that an output is not the input: inputs are never changed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::STANDARD;
 use crate::error::Error;
+use crate::os;
 
 /// Returns the error for an output that would change the input.
 pub(super) fn input_stays(output: &Path) -> Error {
@@ -16,19 +16,10 @@ pub(super) fn input_stays(output: &Path) -> Error {
     ))
 }
 
-/// Returns the identity of a file.
-fn identity(meta: &fs::Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    (meta.dev(), meta.ino())
-}
-
 /// Returns the metadata of an input, which may be standard input.
 fn input_metadata(input: &Path) -> io::Result<fs::Metadata> {
     match input.as_os_str() == STANDARD {
-        true => io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(|stdin| File::from(stdin).metadata()),
+        true => os::stdin().and_then(|stdin| stdin.metadata()),
         false => fs::metadata(input),
     }
 }
@@ -37,7 +28,11 @@ fn input_metadata(input: &Path) -> io::Result<fs::Metadata> {
 /// input, or a file that would be created in the input directory.
 pub(super) fn is_input(output: &Path, input: &Path) -> bool {
     let is_same = match (fs::metadata(output), input_metadata(input)) {
-        (Ok(output), Ok(input)) => identity(&output) == identity(&input),
+        (Ok(one), Ok(other)) => match (os::identity(&one), os::identity(&other)) {
+            (Some(one), Some(other)) => one == other,
+            // An output replaces the name of a file, and not the file of other names.
+            _ => input.as_os_str() != STANDARD && resolved(output) == resolved(input),
+        },
         _ => false,
     };
     is_same || is_within(output, input)
@@ -66,16 +61,13 @@ pub(super) fn is_within(path: &Path, directory: &Path) -> bool {
 
 /// Returns whether standard output is a file that is the input, or in the input directory.
 pub(super) fn stdout_is_input(input: &Path) -> bool {
-    let stdout = io::stdout()
-        .as_fd()
-        .try_clone_to_owned()
-        .and_then(|stdout| File::from(stdout).metadata());
-    let Some(stdout) = stdout.ok().filter(fs::Metadata::is_file) else {
+    let stdout = os::stdout().and_then(|stdout| stdout.metadata());
+    let stdout = stdout.ok().filter(fs::Metadata::is_file);
+    let Some(stdout) = stdout.as_ref().and_then(os::identity) else {
         return false;
     };
-    let is_it = |meta: io::Result<fs::Metadata>| {
-        meta.is_ok_and(|meta| identity(&meta) == identity(&stdout))
-    };
+    let is_it =
+        |meta: io::Result<fs::Metadata>| meta.is_ok_and(|meta| os::identity(&meta) == Some(stdout));
     let mut inside = fs::read_dir(input).into_iter().flatten().flatten();
     is_it(input_metadata(input)) || inside.any(|entry| is_it(entry.metadata()))
 }

@@ -1,9 +1,8 @@
 //! Conversion to a directory: `data`, and, if the input is a directory, every `data.N` separately,
 //! as in perf.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
@@ -13,6 +12,7 @@ use super::{Begun, Conversion, Opened, Ready, Stage, Summary, checks, look_ahead
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::io::{Input, Output, OutputDirectory};
+use crate::os;
 
 /// Returns whether [`convert`] writes a file or folder of this name to a directory.
 pub fn is_part(path: &Path) -> bool {
@@ -204,8 +204,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             copy(&from.join(&name), &to.join(&name))?;
         }
         // The content of a folder without write permission could not be removed.
-        let permissions = Permissions::from_mode(meta.permissions().mode() | 0o700);
-        fs::set_permissions(to, permissions).map_err(Error::io(to))
+        os::copy_access(&meta, to).map_err(Error::io(to))
     } else if meta.is_file() {
         let copied = fs::copy(from, to).map_err(Error::io(from))?;
         if copied < meta.len() {

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +23,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::io::{Input, InputSource};
+use crate::os::private;
 use crate::stages::from_directory::FromDirectory;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::slice::{Decisions, Outlets, PartNumber, Router, drop_build_ids};
@@ -298,7 +298,7 @@ impl<'a> Output<'a> {
             shared_bytes::check_lost(found, recording, source)?;
         }
         let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(0o600);
+        private(options.read(true).write(true).create_new(true));
         let file = interrupt::open(&options, &path).map_err(Error::io(&path))?;
         let writer = match to {
             ContainerKind::File => {

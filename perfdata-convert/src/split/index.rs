@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::PartReport;
 use crate::error::{Error, Result};
 use crate::inspect::show::json::Json;
 use crate::interrupt;
+use crate::os::private;
 use crate::pipeline::to_parts::Written;
 use crate::stages::slice::{By, Decisions, PartKey};
 
@@ -57,7 +57,7 @@ pub(super) fn write(
     json.close();
     json.end_line();
     let mut options = File::options();
-    options.write(true).create_new(true).mode(0o600);
+    private(options.write(true).create_new(true));
     let mut file = interrupt::open(&options, path).map_err(Error::io(path))?;
     file.write_all(&json.out).map_err(Error::io(path))
 }

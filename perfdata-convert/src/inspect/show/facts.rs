@@ -1,7 +1,6 @@
 //! The main facts about a recording: the command, time and duration, the distribution of the
 //! samples, and losses.
 
-use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
@@ -147,10 +146,7 @@ impl Facts {
     ) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         if let Some(words) = command_line(recording) {
-            let words: Vec<String> = words
-                .iter()
-                .map(|word| shell::quoted(std::ffi::OsStr::from_bytes(word)))
-                .collect();
+            let words: Vec<String> = words.iter().map(|word| shell::quoted_bytes(word)).collect();
             let mut text = words.join(" ");
             if let Some((cut, _)) = text.char_indices().nth(COMMAND) {
                 text.truncate(cut);

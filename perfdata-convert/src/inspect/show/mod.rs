@@ -22,7 +22,6 @@ pub(crate) mod tallies;
 pub mod text;
 
 use std::borrow::Cow;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::Endian;
@@ -78,7 +77,7 @@ pub fn input_name(input: &Path) -> String {
     if input == Path::new("-") {
         "standard input".into()
     } else {
-        text::escaped(input.as_os_str().as_bytes())
+        text::escaped(input.as_os_str().as_encoded_bytes())
     }
 }
 

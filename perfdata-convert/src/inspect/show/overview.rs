@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::Recording;
@@ -359,7 +358,7 @@ impl Overview {
         let mut json = Json::pretty();
         json.object("");
         if let Some(input) = input {
-            json.text("file", input.as_os_str().as_bytes());
+            json.text("file", input.as_os_str().as_encoded_bytes());
         }
         json.text("container", self.container().to_string().as_bytes());
         json.text("byte_order", endian_name(self.recording.endian).as_bytes());

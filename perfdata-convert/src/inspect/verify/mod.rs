@@ -8,7 +8,6 @@ mod records;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::container_layout::ContainerLayout;
@@ -263,7 +262,7 @@ impl Report {
         let mut json = Json::pretty();
         json.object("");
         if let Some(input) = input {
-            json.text("file", input.as_os_str().as_bytes());
+            json.text("file", input.as_os_str().as_encoded_bytes());
         }
         json.number("records", self.records.records);
         self.records.json(&mut json, "counts");

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufReader, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use perfdata_core::Recording;
+use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId as Id, Dso, DsoKind, Machine};
 use perfdata_symbols::machine;
 
@@ -15,6 +14,7 @@ use super::elf::{self, DebugLink, Found};
 use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
+use crate::os;
 use crate::stages::device::device;
 
 /// Paths of vDSOs. Their number of bits depends on the architecture.
@@ -143,16 +143,17 @@ impl Resolver {
     /// if it is the same.
     pub fn change(&self, object: &Dso) -> Option<String> {
         let then = object.file.as_ref().filter(|_| self.own_machine)?;
-        let now = fs::metadata(as_path(&object.name)).ok()?;
-        let (maj, min) = device(now.dev());
-        if (then.device, then.inode) == ((maj, min), now.ino()) {
+        let now = fs::metadata(to_path(&object.name)?).ok()?;
+        let (dev, ino) = os::identity(&now)?;
+        let (maj, min) = device(dev);
+        if (then.device, then.inode) == ((maj, min), ino) {
             return None;
         }
         let place = |maj, min, ino| format!("inode {ino} of device {maj}:{min}");
         Some(format!(
             "{} then, {} now",
             place(then.device.0, then.device.1, then.inode),
-            place(maj, min, now.ino())
+            place(maj, min, ino)
         ))
     }
 
@@ -185,6 +186,7 @@ impl Resolver {
     /// release.
     fn released(&self, places: &[&str], is_meant: impl Fn(&Path) -> bool) -> Option<Id> {
         let release = self.release.as_deref()?;
+        to_path(release.as_bytes())?;
         let path = |place: &&str| self.sysroot.locate(Path::new(&place.replace('*', release)));
         places
             .iter()
@@ -231,17 +233,15 @@ fn module_in(root: &Sysroot, name: &[u8]) -> Option<Id> {
         .next()?;
     let stem = String::from_utf8(stem.to_vec()).ok()?.replace('-', "_");
     let notes = Path::new("/sys/module")
-        .join(stem)
+        .join(to_path(stem.as_bytes())?)
         .join("notes/.note.gnu.build-id");
     machine::build_id_in_notes(&fs::read(root.locate(&notes)).ok()?)
 }
 
 /// Returns the build ID of a file in the file system `root`.
 fn file(root: &Sysroot, name: &[u8]) -> Result<Id, String> {
-    let path = as_path(name);
-    if !path.is_absolute() {
-        return Err("it is not the path of a file".into());
-    }
+    let path = to_path(name).filter(|path| path.has_root());
+    let path = path.ok_or("it is not the path of a file")?;
     match elf::read(&root.locate(path))? {
         Found::Link(link) => linked(root, path, &link),
         other => found(other),
@@ -251,7 +251,7 @@ fn file(root: &Sysroot, name: &[u8]) -> Result<Id, String> {
 /// Returns the build ID of the debug file of the object at `path`.
 fn linked(root: &Sysroot, path: &Path, link: &DebugLink) -> Result<Id, String> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
+    let name = to_path(&link.name).ok_or("it has no build ID, and a debug link without a name")?;
     let debug =
         Path::new(machine::DEBUG_DIRECTORY).join(folder.strip_prefix("/").unwrap_or(folder));
     let mut why = format!(
@@ -300,10 +300,6 @@ fn crc32(path: &Path) -> Option<u32> {
             len => hasher.update(block.get(..len)?),
         }
     }
-}
-
-fn as_path(name: &[u8]) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(name))
 }
 
 #[cfg(test)]

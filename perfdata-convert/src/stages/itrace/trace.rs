@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 
 use perfdata_core::DecodeContext;
 use perfdata_core::arm_spe::{RecordBuilder, Records, SpeRecord};
+use perfdata_core::read::Source;
 use perfdata_core::record::{
     Auxtrace, AuxtraceInfo, Body, RawRecord, Record, RecordType, TimeConv,
 };

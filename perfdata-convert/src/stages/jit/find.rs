@@ -1,16 +1,15 @@
 //! The dump of a process: where to look for it, and whether it is the right one.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use perfdata_core::file_name::to_path;
 use perfdata_core::jitdump::JitdumpReader;
-use perfdata_core::read::Limits;
+use perfdata_core::read::{Limits, Source};
 
 use crate::io::open_regular;
+use crate::os;
 use crate::stages::build_ids::Sysroot;
 use crate::stages::device::device;
 
@@ -53,8 +52,10 @@ impl Marker {
 
     /// Returns whether `file` is certainly the mapped one.
     fn is_file(&self, file: &fs::Metadata) -> bool {
-        let (maj, min) = device(file.dev());
-        self.inode == Some((maj, min, file.ino()))
+        os::identity(file).is_some_and(|(dev, ino)| {
+            let (maj, min) = device(dev);
+            self.inode == Some((maj, min, ino))
+        })
     }
 }
 
@@ -102,13 +103,14 @@ impl Folders {
     /// # Errors
     /// The reason why there is none.
     pub fn find(&self, marker: &Marker, limits: Limits) -> Result<Found, Missing> {
-        let name = Path::new(OsStr::from_bytes(&marker.name));
+        let is_none = || Missing::Bad(format!("{}: not found", marker.shown()));
+        let name = to_path(&marker.name).ok_or_else(is_none)?;
         let mut paths = Vec::new();
         if !self.sysroot.is_own() {
             paths.push(self.sysroot.locate(name));
         }
         if let Some(folder) = &self.dumps {
-            paths.push(folder.join(OsStr::from_bytes(marker.base())));
+            paths.extend(to_path(marker.base()).map(|base| folder.join(base)));
         }
         paths.push(name.to_owned());
         let inside = name.strip_prefix("/").unwrap_or(name);
@@ -156,14 +158,8 @@ fn open(path: &Path, marker: &Marker, limits: Limits) -> Result<Found, Missing> 
 
 /// Returns whether a short file may become a dump: it is empty, or begins like one.
 fn is_start(file: &File) -> bool {
-    use std::os::unix::fs::FileExt;
     let mut start = [0; 4];
-    let got = loop {
-        match file.read_at(&mut start, 0) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => break result.unwrap_or(0),
-        }
-    };
+    let got = file.read_at(&mut start, 0).unwrap_or(0);
     let start = start.get(..got).unwrap_or_default();
     start.len() < 4 || perfdata_core::jitdump::recognise(start).is_some()
 }

@@ -1,10 +1,8 @@
 //! The files with the images of functions.
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use perfdata_core::Events;
@@ -14,6 +12,7 @@ use super::image::Written;
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
 use crate::io::{NewFile, sync_file_system};
+use crate::os;
 use crate::stages::device::device;
 
 /// Where to write images.
@@ -154,7 +153,7 @@ impl ImageFolders {
     fn create(&mut self, folder: &Path) -> Result<()> {
         // Readers of the recording need the images, who need not be its owner.
         let make = || {
-            fs::DirBuilder::new().mode(0o755).create(folder)?;
+            os::create_shared(folder)?;
             Ok::<_, io::Error>(folder.to_owned())
         };
         match Temporary::make(make, |made| made) {
@@ -176,10 +175,9 @@ impl ImageFolders {
     pub fn write(&self, path: &Path, image: &Written) -> Result<Identity> {
         let mut new = NewFile::beside(path.to_owned())?;
         let file = new.file();
-        let permissions = Permissions::from_mode(0o644);
         let done = file
             .write_all(&image.bytes)
-            .and_then(|()| file.set_permissions(permissions))
+            .and_then(|()| os::share(file))
             .and_then(|()| file.metadata());
         let meta = done.map_err(Error::io(path))?;
         new.publish(true).map_err(Error::io(path))?;
@@ -188,12 +186,11 @@ impl ImageFolders {
         }
         // A system without unnamed files may have copied it.
         let meta = fs::symlink_metadata(path).unwrap_or(meta);
-        let (maj, min) = device(meta.dev());
-        Ok(Identity::Inode {
-            maj,
-            min,
-            ino: meta.ino(),
-        })
+        let Some((dev, ino)) = os::identity(&meta) else {
+            return Ok(Identity::BuildId(image.build_id));
+        };
+        let (maj, min) = device(dev);
+        Ok(Identity::Inode { maj, min, ino })
     }
 
     /// Keeps the images: all records are converted.
@@ -235,7 +232,11 @@ pub fn image_name(pid: u32, index: u64, copy: u32) -> OsString {
 /// Returns the alignment of the segment of the image at `path`: see
 /// [`Image::p_align`](super::image::Image::p_align).
 pub fn p_align(path: &Path) -> u64 {
-    if path.as_os_str().as_bytes().starts_with(b"/tmp/jitted-") {
+    if path
+        .as_os_str()
+        .as_encoded_bytes()
+        .starts_with(b"/tmp/jitted-")
+    {
         8
     } else {
         0x1000

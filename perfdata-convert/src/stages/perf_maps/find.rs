@@ -83,6 +83,7 @@ mod tests {
         assert_eq!(inner_pid("Tgid:\t5793\n"), None);
     }
 
+    #[cfg(unix)]
     #[test]
     fn named_folders_replace_that_of_this_machine() {
         let folder = tempfile::tempdir().unwrap();

@@ -79,12 +79,7 @@ impl Key {
     /// The operating system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut key = [0; Self::SIZE];
-        let mut filled = 0;
-        while let Some(rest) = key.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let got = rustix::rand::getrandom(&mut *rest, rustix::rand::GetRandomFlags::empty());
-            let got = got.map_err(|error| Error::io("random numbers")(error.into()))?;
-            filled = filled.saturating_add(got);
-        }
+        getrandom::fill(&mut key).map_err(|error| Error::io("random numbers")(error.into()))?;
         Ok(Key(key))
     }
 

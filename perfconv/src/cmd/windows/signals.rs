@@ -1,0 +1,16 @@
+//! There are no signals on Windows: Ctrl-C ends the process at once, and the files that it was writing
+//! keep their temporary names.
+
+use crate::messages::Messages;
+use crate::progress;
+
+/// Declares that the input is a stream.
+pub fn stream_begins() {}
+
+/// Does nothing.
+pub fn watch(_: Messages<'static>) {}
+
+/// Removes the progress bar from the terminal.
+pub(super) fn clear_terminal() {
+    progress::clear();
+}
