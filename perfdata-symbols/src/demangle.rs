@@ -110,15 +110,19 @@ fn any_cpp(name: &[u8], spelling: Spelling) -> Option<String> {
     }
     parsed.structured_demangle(&mut out, &options).ok()?;
     let mut text = local::spelled(special::spelled(with_literals(out.0)));
-    // Empty packs of parameters.
-    for (empty, without) in [
+    // Empty packs of parameters; references to arrays and functions look like them.
+    let has_reference = ["(&) [", "(&)(", "(&&) [", "(&&)("]
+        .iter()
+        .any(|reference| text.contains(reference));
+    let empty = [
         (", >", ">"),
         (", &&)", ")"),
         (", &)", ")"),
         ("(&&)", "()"),
         ("(&)", "()"),
-    ] {
-        if text.contains(empty) {
+    ];
+    for (empty, without) in empty {
+        if text.contains(empty) && !has_reference {
             text = text.replace(empty, without);
         }
     }
@@ -257,6 +261,31 @@ mod tests {
             of("_Z1fILin5ELb1ELb0ELm7EEvv"),
             "void f<-5, true, false, 7ul>()"
         );
+    }
+
+    #[test]
+    fn packs_are_written_element_by_element() {
+        let names = [
+            (
+                "_Z1fIJiRKcEEvDpOT_",
+                "void f<int, char const&>(int&&, char const&)",
+            ),
+            ("_Z1fIJ1AEEvDpRKT_", "void f<A>(A const&)"),
+            ("_Z1fIiJEEvT_DpOT0_", "void f<int>(int)"),
+            ("_Z1fIJEEviDpRKT_c", "void f<>(int, , char)"),
+            (
+                "_ZN1A1gISt5tupleIJiS_EEEEvOT_S1_",
+                "void A::g<std::tuple<int, A> >(std::tuple<int, A>&&, std::tuple)",
+            ),
+            ("_Z1fI1BI1CIiEJEEEvv", "void f<B<C<int>> >()"),
+            (
+                "_Z1fIJRA20_KcEEvDpOT_",
+                "void f<char const (&) [20]>(char const (&) [20])",
+            ),
+        ];
+        for (name, expected) in names {
+            assert_eq!(of(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub(super) fn demangled(name: &[u8], has_parameters: bool) -> Option<String> {
         out: Vec::with_capacity(name.len().saturating_mul(3)),
         substitutions: Vec::new(),
         arguments: None,
+        element: None,
+        elements: None,
         depth: 0,
     };
     let name = parser.function()?;
@@ -177,12 +179,30 @@ struct Written {
     last: Range<usize>,
 }
 
+impl Written {
+    /// Makes a reference to it an error.
+    fn forget(&mut self) {
+        self.text = usize::MAX..usize::MAX;
+    }
+}
+
+/// An argument of a template: where it was written.
+#[derive(Debug, Clone)]
+enum Argument {
+    One(Range<usize>),
+    /// Any number of arguments for one parameter.
+    Pack(Vec<Range<usize>>),
+}
+
 struct Parser<'a> {
     rest: &'a [u8],
     out: Vec<u8>,
     substitutions: Vec<Written>,
     /// The arguments of the template that the function is.
-    arguments: Option<Vec<Range<usize>>>,
+    arguments: Option<Vec<Argument>>,
+    /// In a type that is written for each element of a pack, the element and the number of them.
+    element: Option<usize>,
+    elements: Option<usize>,
     depth: u32,
 }
 
@@ -397,26 +417,107 @@ impl Parser<'_> {
     }
 
     /// Writes the arguments of a template, and returns where they are.
-    fn arguments(&mut self) -> Option<Vec<Range<usize>>> {
+    fn arguments(&mut self) -> Option<Vec<Argument>> {
         self.eat(b'I')?;
         self.push(if self.out.ends_with(b"<") { " <" } else { "<" });
         let mut arguments = Vec::new();
-        while self.eat(b'E').is_none() {
-            if !arguments.is_empty() {
+        self.list(|parser| {
+            if parser.eat(b'E').is_some() {
+                return Some(false);
+            }
+            let start = parser.out.len();
+            arguments.push(match parser.eat(b'J') {
+                Some(()) => Argument::Pack(parser.pack()?),
+                None => {
+                    parser.argument()?;
+                    Argument::One(start..parser.out.len())
+                }
+            });
+            Some(true)
+        })?;
+        // libiberty writes a space between two brackets, unless an empty pack was between them.
+        let is_empty = match arguments.last()? {
+            Argument::One(argument) => argument.is_empty(),
+            Argument::Pack(elements) => elements.iter().all(Range::is_empty),
+        };
+        let is_space = self.out.ends_with(b">") && !is_empty;
+        self.push(if is_space { " >" } else { ">" });
+        Some(arguments)
+    }
+
+    /// Writes the arguments of a pack, and returns where they are.
+    fn pack(&mut self) -> Option<Vec<Range<usize>>> {
+        let mut elements = Vec::new();
+        self.list(|parser| {
+            if parser.eat(b'E').is_some() {
+                return Some(false);
+            }
+            let start = parser.out.len();
+            parser.argument()?;
+            elements.push(start..parser.out.len());
+            Some(true)
+        })?;
+        Some(elements)
+    }
+
+    /// Writes an argument of a template.
+    fn argument(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'L' => self.literal(),
+            _ => self.kind(),
+        }
+    }
+
+    /// Writes elements with commas between them until `write` returns false. A pack can be empty;
+    /// like in libiberty, commas after the last element that is not are removed, and others remain.
+    fn list(&mut self, mut write: impl FnMut(&mut Self) -> Option<bool>) -> Option<()> {
+        let mut end = self.out.len();
+        let mut is_first = true;
+        loop {
+            if !is_first {
                 self.push(", ");
             }
             let start = self.out.len();
-            match self.peek()? {
-                b'L' => self.literal()?,
-                _ => self.kind()?,
+            if !write(self)? {
+                self.out.truncate(end);
+                return Some(());
             }
-            arguments.push(start..self.out.len());
+            is_first = false;
+            if self.out.len() > start {
+                end = self.out.len();
+            }
         }
-        if arguments.is_empty() {
+    }
+
+    /// Writes a type for each element of a pack.
+    fn expansion(&mut self) -> Option<()> {
+        self.eat(b'D')?;
+        self.eat(b'p')?;
+        if self.element.is_some() {
             return None;
         }
-        self.push(if self.out.ends_with(b">") { " >" } else { ">" });
-        Some(arguments)
+        let (pattern, start) = (self.rest, self.out.len());
+        let known = self.substitutions.len();
+        (self.element, self.elements) = (Some(0), None);
+        self.kind()?;
+        // What was written for one element is not what later parts refer to.
+        let added = self.substitutions.get_mut(known..)?;
+        added.iter_mut().for_each(Written::forget);
+        let (added, after) = (self.substitutions.len(), self.rest);
+        let elements = self.elements?;
+        if elements == 0 {
+            self.out.truncate(start);
+        }
+        for element in 1..elements {
+            (self.rest, self.element) = (pattern, Some(element));
+            self.push(", ");
+            self.kind()?;
+            self.substitutions.truncate(added);
+        }
+        (self.rest, self.element) = (after, None);
+        self.add(start, start..start);
+        self.substitutions.last_mut()?.forget();
+        Some(())
     }
 
     /// Writes a number as an argument of a template.
@@ -469,14 +570,13 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let mut before = "(";
-        while !self.rest.is_empty() {
-            self.push(std::mem::replace(&mut before, ", "));
-            if self.peek() == Some(b'v') {
-                return None;
-            }
-            self.kind()?;
-        }
+        self.push("(");
+        self.list(|parser| match parser.peek() {
+            None => Some(false),
+            // It stands for no parameters, and must be alone.
+            Some(b'v') => None,
+            Some(_) => parser.kind().map(|()| true),
+        })?;
         self.push(")");
         Some(())
     }
@@ -504,23 +604,35 @@ impl Parser<'_> {
             b'P' | b'R' | b'O' | b'K' => {
                 self.eat(first)?;
                 self.kind()?;
-                // References to references are one reference, and none can be constant.
-                if self.out.ends_with(b"&") {
-                    return None;
+                let is_reference = self.out.ends_with(b"&");
+                match first {
+                    // References to references are one reference; none can be constant, and there
+                    // are no pointers to them.
+                    b'P' | b'K' if is_reference => return None,
+                    b'R' if self.out.ends_with(b"&&") => {
+                        self.out.pop();
+                    }
+                    b'R' | b'O' if is_reference => {}
+                    b'P' => self.push("*"),
+                    b'R' => self.push("&"),
+                    b'O' => self.push("&&"),
+                    _ => self.push(" const"),
                 }
-                self.push(match first {
-                    b'P' => "*",
-                    b'R' => "&",
-                    b'O' => "&&",
-                    _ => " const",
-                });
                 start..start
             }
             b'T' => {
                 self.eat(b'T')?;
                 let number = self.number()?;
-                let argument = self.arguments.as_ref()?.get(number)?.clone();
-                self.again(&argument)?;
+                match self.arguments.as_ref()?.get(number)?.clone() {
+                    Argument::One(argument) => self.again(&argument)?,
+                    Argument::Pack(elements) => {
+                        self.elements = Some(elements.len());
+                        // Nothing is written for an empty pack.
+                        if let Some(element) = elements.get(self.element?) {
+                            self.again(element)?;
+                        }
+                    }
+                }
                 if self.peek() == Some(b'I') {
                     return None;
                 }
@@ -530,6 +642,7 @@ impl Parser<'_> {
                 self.nested(true)?;
                 return Some(());
             }
+            b'D' => return self.expansion(),
             b'S' => match self.substitution()? {
                 Some(_) if self.peek() != Some(b'I') => return Some(()),
                 Some(last) => last,
