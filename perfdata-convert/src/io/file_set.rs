@@ -12,7 +12,7 @@ use crate::interrupt::{self, Temporary, undisturbed};
 use crate::os::{self, create_folders, only_for_owner, private};
 
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
-const SEPARATOR: &str = "\u{1f}";
+const SEPARATOR: &str = "+";
 
 /// Files that belong together, and receive their names in a directory when all of them are complete.
 ///

@@ -346,7 +346,8 @@ mod tests {
             Ok(Id::new(&[2; 20]).unwrap())
         );
         let other = guests.find(&object(78, "[guest.kernel.kallsyms.78]"));
-        assert!(other.unwrap_err().contains("78/sys/kernel/notes"));
+        let place: PathBuf = ["78", "sys", "kernel", "notes"].iter().collect();
+        assert!(other.unwrap_err().contains(place.to_str().unwrap()));
         let unknown = object(0, "[guest.kernel.kallsyms]");
         assert!(guests.find(&unknown).unwrap_err().contains("not available"));
         assert!(new().find(&kernel).unwrap_err().contains("not available"));
