@@ -74,7 +74,6 @@ mod otlp;
 mod places;
 mod pprof;
 mod profile;
-mod recent_frames;
 mod resolve;
 mod resolver;
 mod script;

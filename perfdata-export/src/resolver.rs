@@ -12,7 +12,6 @@ use perfdata_symbols::{Symbolizer, perf_map};
 use crate::blocks::Blocks;
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
-use crate::recent_frames::RecentFrames;
 use crate::resolve::ResolvedFrame;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
@@ -119,7 +118,6 @@ pub(crate) struct Resolver {
     /// Maximum number of places. A sample has fewer frames.
     most_places: usize,
     recent: Box<[Recent]>,
-    frames: RecentFrames,
     /// The module of each mapping that does not belong to a process, if no functions are searched.
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
@@ -136,7 +134,6 @@ impl Resolver {
             places: Blocks::default(),
             most_places: MOST_ADDRESSES,
             recent: vec![Recent::default(); RECENT].into(),
-            frames: RecentFrames::default(),
             modules: Vec::new(),
             before_exec: false,
         }
@@ -184,18 +181,9 @@ impl Resolver {
     }
 
     fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
-        let mut all = sample.frames();
-        while let Some(key) = all.next_key() {
-            if let Some(resolved) = self.frames.get(&key, self.before_exec) {
-                frames.push(*resolved);
-                continue;
-            }
-            let frame = all.frame(&key);
+        for frame in sample.frames() {
             match self.known(&frame) {
-                Some(resolved) => {
-                    frames.push(resolved);
-                    self.frames.set(&key, self.before_exec, resolved);
-                }
+                Some(resolved) => frames.push(resolved),
                 None => self.resolve_into(sample, &frame, frames),
             }
         }
@@ -374,7 +362,6 @@ impl Resolver {
             self.known.clear();
             self.places = Blocks::default();
             self.recent.fill(Recent::default());
-            self.frames.clear();
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
         self.places.push(known);

@@ -458,19 +458,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a frame depends on: frames of a session with equal keys are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FrameKey {
-    /// The address.
-    pub address: u64,
-    /// The CPU mode.
-    pub mode: CpuMode,
-    /// Whether the address is a return address.
-    pub is_return: bool,
-    /// The [versions](Space::version) of the mappings for the mode, and of earlier programs.
-    spaces: [u64; 2],
-}
-
 /// A branch that the CPU took.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -524,63 +511,13 @@ impl<'a> Frames<'a> {
     }
 
     #[inline]
-    fn key(&mut self, address: u64) -> FrameKey {
-        let (space, overlaid) = match self.spaces {
+    fn frame(&mut self, address: u64) -> Frame<'a> {
+        let spaces = match self.spaces {
             Some(spaces) => spaces,
             None => *self.spaces.insert(self.sample.spaces(self.mode)),
         };
-        FrameKey {
-            address,
-            mode: self.mode,
-            is_return: !std::mem::replace(&mut self.is_first, false),
-            spaces: [space, overlaid].map(|space| space.map_or(0, Space::version)),
-        }
-    }
-
-    /// Returns the frame that the next call to [`next`](Iterator::next) would return, without its
-    /// mapping. [`frame`](Self::frame) searches that.
-    #[inline]
-    pub fn next_key(&mut self) -> Option<FrameKey> {
-        loop {
-            match self.lbr_at {
-                Some(0) => {
-                    self.enter(CpuMode::USER);
-                    let address = self.lbr_address()?;
-                    return Some(self.key(address));
-                }
-                Some(left) => self.lbr_at = Some(left.saturating_sub(1)),
-                None => {}
-            }
-            let Some(word) = self.words.next() else { break };
-            match CallchainContext::of(word) {
-                None => return Some(self.key(word)),
-                Some(marker) => self.enter(mode_of(marker)),
-            }
-        }
-        if let Some(address) = self.leaf.take() {
-            self.enter(self.sample.mode());
-            return Some(self.key(address));
-        }
-        if self.later.len() > 0 && !std::mem::replace(&mut self.is_later, true) {
-            self.enter(CpuMode::USER);
-        }
-        loop {
-            let &word = self.later.next()?;
-            match CallchainContext::of(word) {
-                None => return Some(self.key(word)),
-                // The kernel writes no markers here, but the format allows them.
-                Some(marker) => self.enter(mode_of(marker)),
-            }
-        }
-    }
-
-    /// Returns the frame with a key that [`next_key`](Self::next_key) returned for this sample.
-    #[inline]
-    pub fn frame(&self, key: &FrameKey) -> Frame<'a> {
-        let spaces = self.spaces.filter(|_| key.mode == self.mode);
-        let spaces = spaces.unwrap_or_else(|| self.sample.spaces(key.mode));
-        let sample = &self.sample;
-        sample.frame_in(spaces, key.address, key.mode, key.is_return)
+        let is_return = !std::mem::replace(&mut self.is_first, false);
+        self.sample.frame_in(spaces, address, self.mode, is_return)
     }
 
     /// Returns the next address of an LBR callchain: the target of the newest branch, then the
@@ -604,8 +541,37 @@ impl<'a> Iterator for Frames<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Frame<'a>> {
-        let key = self.next_key()?;
-        Some(self.frame(&key))
+        loop {
+            match self.lbr_at {
+                Some(0) => {
+                    self.enter(CpuMode::USER);
+                    let address = self.lbr_address()?;
+                    return Some(self.frame(address));
+                }
+                Some(left) => self.lbr_at = Some(left.saturating_sub(1)),
+                None => {}
+            }
+            let Some(word) = self.words.next() else { break };
+            match CallchainContext::of(word) {
+                None => return Some(self.frame(word)),
+                Some(marker) => self.enter(mode_of(marker)),
+            }
+        }
+        if let Some(address) = self.leaf.take() {
+            self.enter(self.sample.mode());
+            return Some(self.frame(address));
+        }
+        if self.later.len() > 0 && !std::mem::replace(&mut self.is_later, true) {
+            self.enter(CpuMode::USER);
+        }
+        loop {
+            let &word = self.later.next()?;
+            match CallchainContext::of(word) {
+                None => return Some(self.frame(word)),
+                // The kernel writes no markers here, but the format allows them.
+                Some(marker) => self.enter(mode_of(marker)),
+            }
+        }
     }
 }
 
