@@ -76,7 +76,7 @@ impl Item {
     }
 
     /// Returns the text of an argument of a template.
-    fn as_argument(mut self) -> String {
+    fn into_argument(mut self) -> String {
         let end = self.text.trim_end_matches(' ').len();
         if let Some((open, close)) = self.first
             && close == end
@@ -144,7 +144,7 @@ impl Reader<'_> {
         loop {
             let item = self.item(depth + 1)?;
             out.push_str(&match close {
-                '>' => item.as_argument(),
+                '>' => item.into_argument(),
                 _ => item.without_result_of_local(false),
             });
             let next = self.rest.chars().next()?;
