@@ -27,6 +27,9 @@ const CALLCHAINS: PerfVersion = PerfVersion {
     minor: 12,
 };
 
+/// What the names of the files begin with into which perf writes the vdso of its own machine.
+const VDSO_COPY: &str = "/tmp/perf-vdso";
+
 /// A program without a build ID whose debug file has one. perf assigns no build ID to it.
 const LINKED: (&str, &str) = (
     "8ae3b650a3359c4186e60bb03362d03dcd558a21",
@@ -478,8 +481,14 @@ fn mappings_as_perf_on_this_machine() {
         let made = convert(&input, None, vec![Box::new(stage)]).expect("it can be converted");
         mappings(&Whole::read_file(&made.path()).expect("a recording"))
     };
+    // perf writes the vdso into a temporary file to read its build ID, and `-B` writes the name of that file.
     let place = |record: &Record| match &record.body {
-        Body::Mmap2(map) => (map.addr, map.len, map.filename.to_string()),
+        Body::Mmap2(map) => {
+            let name = map.filename.to_string();
+            let is_copy = name.starts_with(VDSO_COPY);
+            let name = if is_copy { "[vdso]".into() } else { name };
+            (map.addr, map.len, name)
+        }
         other => panic!("{other:?}"),
     };
     let has_id =
@@ -599,7 +608,7 @@ fn of_the_running_machine() {
 /// Removes the vdso that a reader adds from its own machine, and the copy of it that perf before
 /// 6.12 adds.
 fn without_reader_vdso(table: Table) -> Table {
-    let is_reader = |name: &str| name == "[vdso]" || name.starts_with("/tmp/perf-vdso");
+    let is_reader = |name: &str| name == "[vdso]" || name.starts_with(VDSO_COPY);
     without_kernel(table)
         .into_iter()
         .filter(|(_, name)| !is_reader(name))
