@@ -1,7 +1,7 @@
 //! Limits on what a recording may request from a reader.
 //!
 //! Most bounds need no number: a length or a count is compared with the remaining bytes before
-//! memory is allocated (`wire/list.rs`), structures are not recursive, a record has at most 65,535
+//! memory is allocated (`wire/element.rs`), structures are not recursive, a record has at most 65,535
 //! bytes, and records are processed in blocks. Memory use is therefore a small multiple of the
 //! largest record or section that is really present. The exceptions are the sizes in compressed
 //! data, which may be arbitrary, and metadata, of which a recording may contain any amount.

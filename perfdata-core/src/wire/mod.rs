@@ -5,9 +5,13 @@
 //! section). Therefore every count can be compared with the remaining bytes before memory is
 //! allocated.
 
+mod counted;
+mod element;
 mod list;
 mod text;
 
+pub use counted::*;
+pub use element::*;
 pub use list::*;
 pub use text::*;
 
