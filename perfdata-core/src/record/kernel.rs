@@ -4,7 +4,7 @@
 
 use super::MISC_MMAP_BUILD_ID;
 use crate::codes::{codes, flags};
-use crate::record::sample::ReadValue;
+use crate::record::sample_parts::ReadValue;
 use crate::wire::{Counted, Extent, Rest, Text, elements, wire};
 
 wire! {
