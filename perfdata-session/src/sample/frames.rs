@@ -1,0 +1,252 @@
+//! The frames of a sample: those of its callchain, of the branch stack, or of a deferred user
+//! callchain.
+
+use std::slice;
+
+use perfdata_core::attr::BranchSampleType;
+use perfdata_core::record::{CallchainContext, CpuMode, Words, deferred_cookie};
+
+use super::{Frame, Sample, Spaces};
+use crate::mapping::Mapping;
+use crate::space::Space;
+
+impl<'a> Sample<'a> {
+    /// Returns the frames, from the sampled function to its outermost caller. These are the frames
+    /// of the callchain, or the instruction pointer if there is no callchain. A callchain starts
+    /// with the instruction pointer, which is returned once.
+    ///
+    /// With `perf record --call-graph lbr` the user frames are those of the branch stack, as in
+    /// perf.
+    pub fn frames(&self) -> Frames<'a> {
+        let mut words = self.sample_view.callchain();
+        let later = self.later.map(|(user, _)| user).unwrap_or_default();
+        if deferred_cookie(words.clone()).is_some() {
+            // The last word is the cookie of the user callchain, not an address.
+            words = words.without_last(2);
+        }
+        let leaf = self
+            .sample_view
+            .ip()
+            .filter(|_| later.is_empty() && !words.clone().any(is_address));
+        let mode = match words.len() {
+            0 if leaf.is_none() => CpuMode::USER,
+            _ => self.mode(),
+        };
+        let (lbr, lbr_at) = self.lbr(&words);
+        Frames {
+            sample: *self,
+            words,
+            mode,
+            spaces: None,
+            leaf,
+            later: later.iter(),
+            is_later: false,
+            lbr,
+            lbr_at,
+            is_first: true,
+        }
+    }
+
+    /// Returns what the frames depend on; `None` if they depend on more than the callchain and the
+    /// mappings of the thread: those of guests, of deferred user callchains, and of
+    /// `perf record --call-graph lbr`.
+    pub fn frames_key(&self) -> Option<FramesKey<'a>> {
+        let words = self.sample_view.callchain();
+        if self.later.is_some() || self.is_lbr() || deferred_cookie(words.clone()).is_some() {
+            return None;
+        }
+        let mode = self.mode();
+        let (mut has_addresses, mut has_guest) = (false, is_guest(mode));
+        for word in words.clone() {
+            match CallchainContext::of(word) {
+                None => has_addresses = true,
+                Some(marker) => has_guest |= is_guest(mode_of(marker)),
+            }
+        }
+        let version = |space: Option<&Space<Mapping>>| space.map_or(0, Space::version);
+        let (process, overlaid) = self.spaces(CpuMode::USER);
+        (!has_guest).then(|| FramesKey {
+            words: words.bytes(),
+            state: FramesState {
+                leaf: self.sample_view.ip().filter(|_| !has_addresses),
+                mode,
+                spaces: [Some(self.session.kernel()), process, overlaid].map(version),
+            },
+        })
+    }
+
+    /// Returns the branches of an LBR callchain, and the number of callchain words before them.
+    fn lbr(&self, words: &Words<'_>) -> (Lbr, Option<usize>) {
+        let none = (Lbr::default(), None);
+        if !self.is_lbr() {
+            return none;
+        }
+        let user = words
+            .clone()
+            .position(|word| word == CallchainContext::USER.0);
+        match (
+            user,
+            self.sample_view
+                .branches()
+                .map_or(0, |branches| branches.len()),
+        ) {
+            (Some(user), len @ 1..) => (
+                Lbr {
+                    next: 0,
+                    len: len.saturating_add(1),
+                },
+                Some(user),
+            ),
+            _ => none,
+        }
+    }
+
+    /// Returns whether the branch stack contains the user callchain.
+    fn is_lbr(&self) -> bool {
+        let kind = self.attr().and_then(|attr| attr.branch_sample_type);
+        kind.is_some_and(|kind| kind.has(BranchSampleType::CALL_STACK))
+    }
+}
+
+fn is_address(word: u64) -> bool {
+    CallchainContext::of(word).is_none()
+}
+
+fn is_guest(mode: CpuMode) -> bool {
+    matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER)
+}
+
+/// What the [frames](Sample::frames) of a sample depend on: samples of a session with equal keys
+/// have equal frames, and [`Sample::behind_kernel`] returns the same for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FramesKey<'a> {
+    /// The words of the callchain in the byte order of the recording, with its markers.
+    pub words: &'a [u8],
+    /// Everything else.
+    pub state: FramesState,
+}
+
+/// What the [frames](Sample::frames) of a sample depend on except for its callchain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FramesState {
+    /// The instruction pointer, if there is no callchain.
+    leaf: Option<u64>,
+    mode: CpuMode,
+    /// The [versions](Space::version) of the mappings of the kernel, of the process, and of its
+    /// earlier programs.
+    spaces: [u64; 3],
+}
+
+/// The remaining frames of an LBR callchain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lbr {
+    next: usize,
+    len: usize,
+}
+
+/// The frames of a sample: see [`Sample::frames`].
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    sample: Sample<'a>,
+    words: Words<'a>,
+    mode: CpuMode,
+    /// The mappings for `mode`, looked up with the first frame in this mode.
+    spaces: Option<Spaces<'a>>,
+    /// The instruction pointer, if the sample has no callchain.
+    leaf: Option<u64>,
+    later: slice::Iter<'a, u64>,
+    is_later: bool,
+    lbr: Lbr,
+    /// Number of words before the frames of an LBR callchain. These frames replace the user frames
+    /// of the callchain.
+    lbr_at: Option<usize>,
+    is_first: bool,
+}
+
+impl<'a> Frames<'a> {
+    fn enter(&mut self, mode: CpuMode) {
+        if self.mode != mode {
+            (self.mode, self.spaces) = (mode, None);
+            // Where a program entered the kernel is not a return address: an interrupt returns to
+            // the instruction that it found.
+            self.is_first = true;
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, address: u64) -> Frame<'a> {
+        let spaces = match self.spaces {
+            Some(spaces) => spaces,
+            None => *self.spaces.insert(self.sample.spaces(self.mode)),
+        };
+        let is_return = !std::mem::replace(&mut self.is_first, false);
+        self.sample.frame_in(spaces, address, self.mode, is_return)
+    }
+
+    /// Returns the next address of an LBR callchain: the target of the newest branch, then the
+    /// source of each branch.
+    fn lbr_address(&mut self) -> Option<u64> {
+        let number = self.lbr.next;
+        if number >= self.lbr.len {
+            return None;
+        }
+        self.lbr.next = number.saturating_add(1);
+        let mut branches = self.sample.sample_view.branches()?;
+        match number.checked_sub(1) {
+            None => branches.next().map(|branch| branch.to),
+            Some(number) => branches.nth(number).map(|branch| branch.from),
+        }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Frame<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame<'a>> {
+        loop {
+            match self.lbr_at {
+                Some(0) => {
+                    self.enter(CpuMode::USER);
+                    let address = self.lbr_address()?;
+                    return Some(self.frame(address));
+                }
+                Some(left) => self.lbr_at = Some(left.saturating_sub(1)),
+                None => {}
+            }
+            let Some(word) = self.words.next() else { break };
+            match CallchainContext::of(word) {
+                None => return Some(self.frame(word)),
+                Some(marker) => self.enter(mode_of(marker)),
+            }
+        }
+        if let Some(address) = self.leaf.take() {
+            self.enter(self.sample.mode());
+            return Some(self.frame(address));
+        }
+        if self.later.len() > 0 && !std::mem::replace(&mut self.is_later, true) {
+            self.enter(CpuMode::USER);
+        }
+        loop {
+            let &word = self.later.next()?;
+            match CallchainContext::of(word) {
+                None => return Some(self.frame(word)),
+                // The kernel writes no markers here, but the format allows them.
+                Some(marker) => self.enter(mode_of(marker)),
+            }
+        }
+    }
+}
+
+/// Returns the mode that a marker in a callchain starts; `UNKNOWN` if the words after it are not
+/// code addresses.
+pub fn mode_of(marker: CallchainContext) -> CpuMode {
+    match marker {
+        CallchainContext::HV => CpuMode::HYPERVISOR,
+        CallchainContext::KERNEL => CpuMode::KERNEL,
+        CallchainContext::USER => CpuMode::USER,
+        CallchainContext::GUEST_KERNEL => CpuMode::GUEST_KERNEL,
+        CallchainContext::GUEST_USER | CallchainContext::GUEST => CpuMode::GUEST_USER,
+        _ => CpuMode::UNKNOWN,
+    }
+}
