@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::content::Content;
 use perfdata_core::read::Limits;
 
+use super::arguments::is_argument;
 use super::event_names::{is_known_event, modifiers};
 use super::key::{Domain, Key};
 use super::known;
@@ -158,7 +159,7 @@ impl Names {
             Content::CgroupPath => self.cgroup(name),
             Content::Symbol => self.symbol(name),
             Content::EventName => self.event(name),
-            Content::Argument if known::is_argument(name) => name.to_vec(),
+            Content::Argument if is_argument(name) => name.to_vec(),
             Content::Argument if is_perf(name) => b"perf".to_vec(),
             Content::Argument => {
                 self.note_words(name);

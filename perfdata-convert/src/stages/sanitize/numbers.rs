@@ -8,8 +8,9 @@ use perfdata_core::Endian;
 use perfdata_core::content::{Content, Rewriter};
 use perfdata_core::record::{CallchainContext, deferred_cookie};
 
-use super::addresses::{Addresses, is_distinct};
+use super::addresses::Addresses;
 use super::cache::{Ranges, number};
+use super::distinct::is_distinct;
 use super::policy::Action;
 use super::state::{REMEMBERED, State};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use perfdata_core::Endian;
 
-use super::addresses::{is_distinct_in_bytes, is_distinct_in_reversed_bytes};
+use super::distinct::{is_distinct_in_bytes, is_distinct_in_reversed_bytes};
 
 /// Byte strings to search for, each of at least [`Needles::LEAST`] bytes.
 #[derive(Debug)]
