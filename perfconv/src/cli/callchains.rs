@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use perfdata_convert::error::Result;
 use perfdata_convert::stages::callchains::Callchains;
 
-use super::CONVERSIONS;
+use super::convert::CONVERSIONS;
 use crate::cmd::objects;
 
 /// What happens to user stacks.

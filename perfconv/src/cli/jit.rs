@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-use super::CONVERSIONS;
+use super::convert::CONVERSIONS;
 use clap::{ArgGroup, Args, ValueHint};
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::stages::build_ids::Sysroot;
