@@ -16,7 +16,7 @@ use crate::dictionary::{Known, NameColumn, Names, NamesByIndex};
 use crate::error::Result;
 use crate::numbers::Numbers;
 use crate::options::Options;
-use crate::schema::{ELEMENT, SampleColumn};
+use crate::schema::{ColumnGroup, ELEMENT, OfFrames, SampleColumn};
 
 /// What is known about a mapping.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,7 +59,7 @@ impl FrameColumns {
         let has = |column| options.columns().contains(&column);
         let inlined = has(SampleColumn::Inlined) && options.inlines;
         FrameColumns {
-            is_wanted: options.columns().iter().copied().any(is_of_frames),
+            is_wanted: options.columns().iter().any(is_of_frames),
             has_symbols,
             module_names: NamesByIndex::default(),
             functions: NamesByIndex::default(),
@@ -244,30 +244,32 @@ impl FrameColumns {
         OffsetBuffer::new(ScalarBuffer::from(ends))
     }
 
-    /// Returns a column of `rows` rows, with lists that end at `ends`. Columns that are not known
-    /// are null.
+    /// Returns a column of `rows` rows and of this type, with lists that end at `ends`. Columns that
+    /// are not known are null.
     pub fn finish(
         &mut self,
-        column: SampleColumn,
+        column: OfFrames,
+        data_type: DataType,
         ends: &OffsetBuffer<i32>,
         rows: usize,
         names: &Names,
     ) -> Result<ArrayRef> {
-        let data_type = column.column().kind.data_type();
         let values: ArrayRef = match column {
-            SampleColumn::KernelFrames => return self.kernel_frames.finish_array(),
-            SampleColumn::Stack => return self.stack.finish_array(),
-            SampleColumn::Callchain => self.callchain.finish_array()?,
-            SampleColumn::Modules => self.modules.finish(names)?,
-            SampleColumn::Offsets if self.offsets.is_wanted() => self.offsets.finish_array()?,
-            SampleColumn::Frames if self.frames.is_wanted() => self.frames.finish(names)?,
-            SampleColumn::Files if self.files.is_wanted() => self.files.finish(names)?,
-            SampleColumn::Lines if self.lines.is_wanted() => self.lines.finish_array()?,
-            SampleColumn::Inlined => match &mut self.inlined {
+            OfFrames::KernelFrames => return self.kernel_frames.finish_array(),
+            OfFrames::Stack => return self.stack.finish_array(),
+            OfFrames::Callchain => self.callchain.finish_array()?,
+            OfFrames::Modules => self.modules.finish(names)?,
+            OfFrames::Offsets if self.offsets.is_wanted() => self.offsets.finish_array()?,
+            OfFrames::Frames if self.frames.is_wanted() => self.frames.finish(names)?,
+            OfFrames::Files if self.files.is_wanted() => self.files.finish(names)?,
+            OfFrames::Lines if self.lines.is_wanted() => self.lines.finish_array()?,
+            OfFrames::Inlined => match &mut self.inlined {
                 Some(inlined) => Arc::new(BooleanArray::new(inlined.finish(), None)),
                 None => return Ok(new_null_array(&data_type, rows)),
             },
-            _ => return Ok(new_null_array(&data_type, rows)),
+            OfFrames::Offsets | OfFrames::Frames | OfFrames::Files | OfFrames::Lines => {
+                return Ok(new_null_array(&data_type, rows));
+            }
         };
         let field = match data_type {
             DataType::List(field) => field,
@@ -280,19 +282,8 @@ impl FrameColumns {
 }
 
 /// Returns whether a column is about the frames.
-fn is_of_frames(column: SampleColumn) -> bool {
-    matches!(
-        column,
-        SampleColumn::KernelFrames
-            | SampleColumn::Callchain
-            | SampleColumn::Modules
-            | SampleColumn::Offsets
-            | SampleColumn::Frames
-            | SampleColumn::Inlined
-            | SampleColumn::Files
-            | SampleColumn::Lines
-            | SampleColumn::Stack
-    )
+fn is_of_frames(column: &SampleColumn) -> bool {
+    matches!(column.group(), ColumnGroup::Frames(_))
 }
 
 /// Returns the number of a function or module as an index.

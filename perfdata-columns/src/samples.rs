@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::frames::FrameColumns;
 use crate::numbers::Numbers;
 use crate::options::Options;
-use crate::schema::{SampleColumn, sample_schema};
+use crate::schema::{ColumnGroup, OfSample, SampleColumn, sample_schema};
 
 /// Maximum number of frames in a batch: with all columns, they need about 1 MB.
 const MOST_FRAMES: usize = 1 << 15;
@@ -232,33 +232,31 @@ impl SampleBuilder {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for &column in &self.columns {
             let names = &self.names;
-            let array = match column {
-                SampleColumn::Recording => constant(self.recording.as_deref(), rows)?,
-                SampleColumn::Host => constant(self.host.as_deref(), rows)?,
-                SampleColumn::Time => self.time.finish_array()?,
-                SampleColumn::Wall => Arc::new(self.wall.finish()?.with_timezone("UTC")),
-                SampleColumn::Event => self.event.finish(names)?,
-                SampleColumn::Period => self.period.finish_array()?,
-                SampleColumn::Pid => self.pid.finish_array()?,
-                SampleColumn::Tid => self.tid.finish_array()?,
-                SampleColumn::Cpu => self.cpu.finish_array()?,
-                SampleColumn::Comm => self.comm.finish(names)?,
-                SampleColumn::Mode => self.mode.finish(names)?,
-                SampleColumn::Ip => self.ip.finish_array()?,
-                SampleColumn::Addr => self.addr.finish_array()?,
-                SampleColumn::Weight => self.weight.finish_array()?,
-                SampleColumn::DataSrc => self.data_src.finish_array()?,
-                SampleColumn::PhysAddr => self.phys_addr.finish_array()?,
-                SampleColumn::Cgroup => self.cgroup.finish(names)?,
-                SampleColumn::Callchain
-                | SampleColumn::KernelFrames
-                | SampleColumn::Modules
-                | SampleColumn::Offsets
-                | SampleColumn::Frames
-                | SampleColumn::Inlined
-                | SampleColumn::Files
-                | SampleColumn::Lines
-                | SampleColumn::Stack => self.frames.finish(column, &ends, rows, names)?,
+            let array = match column.group() {
+                ColumnGroup::Sample(column) => match column {
+                    OfSample::Recording => constant(self.recording.as_deref(), rows)?,
+                    OfSample::Host => constant(self.host.as_deref(), rows)?,
+                    OfSample::Time => self.time.finish_array()?,
+                    OfSample::Wall => Arc::new(self.wall.finish()?.with_timezone("UTC")),
+                    OfSample::Event => self.event.finish(names)?,
+                    OfSample::Period => self.period.finish_array()?,
+                    OfSample::Pid => self.pid.finish_array()?,
+                    OfSample::Tid => self.tid.finish_array()?,
+                    OfSample::Cpu => self.cpu.finish_array()?,
+                    OfSample::Comm => self.comm.finish(names)?,
+                    OfSample::Mode => self.mode.finish(names)?,
+                    OfSample::Ip => self.ip.finish_array()?,
+                    OfSample::Addr => self.addr.finish_array()?,
+                    OfSample::Weight => self.weight.finish_array()?,
+                    OfSample::DataSrc => self.data_src.finish_array()?,
+                    OfSample::PhysAddr => self.phys_addr.finish_array()?,
+                    OfSample::Cgroup => self.cgroup.finish(names)?,
+                },
+                ColumnGroup::Frames(of_frames) => {
+                    let data_type = column.column().kind.data_type();
+                    self.frames
+                        .finish(of_frames, data_type, &ends, rows, names)?
+                }
             };
             arrays.push(array);
         }

@@ -115,57 +115,91 @@ macro_rules! columns {
     };
 }
 
-/// Declares the columns of a table, and an enum of them.
+/// Declares the columns of a table in groups, an enum of all of them, and an enum of each group.
 macro_rules! chosen_columns {
     (
         $(#[$meta:meta])*
-        $list:ident $enum:ident { $($variant:ident $name:literal $kind:ident $meaning:literal,)* }
+        $list:ident $enum:ident by $groups:ident {
+            $(
+                $(#[$of:meta])*
+                $group:ident $members:ident {
+                    $($variant:ident $name:literal $kind:ident $meaning:literal,)*
+                }
+            )*
+        }
     ) => {
-        columns!($list { $($name $kind $meaning,)* });
+        columns!($list { $($($name $kind $meaning,)*)* });
 
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum $enum {
-            $(#[doc = concat!("`", $name, "`: ", $meaning, ".")] $variant,)*
+            $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] $variant,)*)*
+        }
+
+        $(
+            $(#[$of])*
+            #[derive(Debug, Clone, Copy)]
+            pub(crate) enum $members {
+                $($variant,)*
+            }
+        )*
+
+        /// A column and its group.
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) enum $groups {
+            $($group($members),)*
         }
 
         impl $enum {
             /// All columns, in their order.
-            pub const ALL: &[$enum] = &[$($enum::$variant),*];
+            pub const ALL: &[$enum] = &[$($($enum::$variant,)*)*];
+
+            /// Returns the column as one of its group.
+            pub(crate) fn group(self) -> $groups {
+                match self {
+                    $($($enum::$variant => $groups::$group($members::$variant),)*)*
+                }
+            }
         }
     };
 }
 
 chosen_columns! {
     /// A column of the table `samples`.
-    SAMPLES SampleColumn {
-        Recording "recording" Name "ID of the recording",
-        Host "host" Name "host name (HOSTNAME); in partitioned directories, it is in the path",
-        Time "time" Int64 "time in ns on the clock of the recording (PERF_SAMPLE_TIME)",
-        Wall "wall" Timestamp "time of day, by CLOCK_DATA (`perf record -k`)",
-        Event "event" Name "name of the event, as in perf script",
-        Period "period" Int64 "weight in units of the event: PERF_SAMPLE_PERIOD, otherwise `sample_period` of the event, otherwise 1",
-        Pid "pid" Int32 "process ID (PERF_SAMPLE_TID)",
-        Tid "tid" Int32 "thread ID (PERF_SAMPLE_TID)",
-        Cpu "cpu" Int32 "CPU (PERF_SAMPLE_CPU)",
-        Comm "comm" Name "name of the thread at this time (COMM, FORK)",
-        Mode "mode" Name "CPU mode: user, kernel, hypervisor, guest_kernel, guest_user, unknown",
-        Ip "ip" Int64 "instruction pointer (PERF_SAMPLE_IP)",
-        Addr "addr" Int64 "data address (PERF_SAMPLE_ADDR)",
-        Weight "weight" Int64 "hardware weight, such as a latency in cycles (PERF_SAMPLE_WEIGHT; the low 32 bits of PERF_SAMPLE_WEIGHT_STRUCT)",
-        DataSrc "data_src" Int64 "source of the data, bits of union perf_mem_data_src (PERF_SAMPLE_DATA_SRC)",
-        PhysAddr "phys_addr" Int64 "physical data address (PERF_SAMPLE_PHYS_ADDR)",
-        Cgroup "cgroup" Name "path of the cgroup (PERF_SAMPLE_CGROUP, CGROUP)",
-        Callchain "callchain" Int64List "addresses of the frames, from the sampled function to its outermost caller; those of callers are return addresses",
-        KernelFrames "kernel_frames" Int32 "number of frames in the kernel; they are the first ones",
-        Modules "modules" NameList "object of each frame: a path or a name in brackets; null if nothing was mapped",
-        Offsets "offsets" Int64List "offset of each frame in its object, in bytes; null if nothing was mapped, or names were searched (`--columns +offsets`)",
-        Frames "frames" NameList "function of each frame: its name, `[OBJECT]` or `[unknown]`; null without symbols",
-        Inlined "inlined" BoolList "whether each frame is an inlined function; null without `--inlines`",
-        Files "files" NameList "source file of each frame; null without `--lines`",
-        Lines "lines" Int32List "source line of each frame, 0 if unknown; null without `--lines`",
-        Stack "stack" Int64 "hash of the frames: equal on all hosts for equal `frames`; without symbols, for equal objects and offsets",
+    SAMPLES SampleColumn by ColumnGroup {
+        /// A column about the sample.
+        Sample OfSample {
+            Recording "recording" Name "ID of the recording",
+            Host "host" Name "host name (HOSTNAME); in partitioned directories, it is in the path",
+            Time "time" Int64 "time in ns on the clock of the recording (PERF_SAMPLE_TIME)",
+            Wall "wall" Timestamp "time of day, by CLOCK_DATA (`perf record -k`)",
+            Event "event" Name "name of the event, as in perf script",
+            Period "period" Int64 "weight in units of the event: PERF_SAMPLE_PERIOD, otherwise `sample_period` of the event, otherwise 1",
+            Pid "pid" Int32 "process ID (PERF_SAMPLE_TID)",
+            Tid "tid" Int32 "thread ID (PERF_SAMPLE_TID)",
+            Cpu "cpu" Int32 "CPU (PERF_SAMPLE_CPU)",
+            Comm "comm" Name "name of the thread at this time (COMM, FORK)",
+            Mode "mode" Name "CPU mode: user, kernel, hypervisor, guest_kernel, guest_user, unknown",
+            Ip "ip" Int64 "instruction pointer (PERF_SAMPLE_IP)",
+            Addr "addr" Int64 "data address (PERF_SAMPLE_ADDR)",
+            Weight "weight" Int64 "hardware weight, such as a latency in cycles (PERF_SAMPLE_WEIGHT; the low 32 bits of PERF_SAMPLE_WEIGHT_STRUCT)",
+            DataSrc "data_src" Int64 "source of the data, bits of union perf_mem_data_src (PERF_SAMPLE_DATA_SRC)",
+            PhysAddr "phys_addr" Int64 "physical data address (PERF_SAMPLE_PHYS_ADDR)",
+            Cgroup "cgroup" Name "path of the cgroup (PERF_SAMPLE_CGROUP, CGROUP)",
+        }
+        /// A column about its frames.
+        Frames OfFrames {
+            Callchain "callchain" Int64List "addresses of the frames, from the sampled function to its outermost caller; those of callers are return addresses",
+            KernelFrames "kernel_frames" Int32 "number of frames in the kernel; they are the first ones",
+            Modules "modules" NameList "object of each frame: a path or a name in brackets; null if nothing was mapped",
+            Offsets "offsets" Int64List "offset of each frame in its object, in bytes; null if nothing was mapped, or names were searched (`--columns +offsets`)",
+            Frames "frames" NameList "function of each frame: its name, `[OBJECT]` or `[unknown]`; null without symbols",
+            Inlined "inlined" BoolList "whether each frame is an inlined function; null without `--inlines`",
+            Files "files" NameList "source file of each frame; null without `--lines`",
+            Lines "lines" Int32List "source line of each frame, 0 if unknown; null without `--lines`",
+            Stack "stack" Int64 "hash of the frames: equal on all hosts for equal `frames`; without symbols, for equal objects and offsets",
+        }
     }
 }
 
