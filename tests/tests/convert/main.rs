@@ -5,7 +5,6 @@ mod build_ids;
 mod callchains;
 mod callchains_made;
 mod compat;
-mod compat_values;
 mod compositions;
 mod compressed;
 mod damaged_records;
