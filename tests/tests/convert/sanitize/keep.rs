@@ -15,14 +15,7 @@ use perfdata_tests::recordings;
 use perfdata_tests::synth::sink;
 use perfdata_tracepoint::{Formats, Like};
 
-fn key() -> Key {
-    Key::of_secret(b"the secret of these tests").expect("long enough")
-}
-
-fn sanitized(input: &[u8], policy: Policy) -> Vec<u8> {
-    let stages: Vec<Box<dyn Stage>> = vec![Box::new(Sanitize::new(policy, key()))];
-    into_memory(Input::from_source(input.to_vec()), None, stages).expect("it can be sanitized")
-}
+use super::sanitized;
 
 /// A value of a recording: its record, attribute or feature with its number among those of its kind,
 /// the names of its field, and its number among the values of this field.
@@ -254,12 +247,12 @@ fn each_word_keeps_what_it_names_and_nothing_else() {
     let mut found: BTreeSet<Kept> = BTreeSet::new();
     for (name, input) in recordings() {
         let old = Values::of(&input);
-        let without = Values::of(&sanitized(&input, Policy::new(Audience::Public)));
+        let without = Values::of(&sanitized(input.clone(), Policy::new(Audience::Public)));
         for &(word, kept, _) in Kept::ALL {
             let policy = Policy::new(Audience::Public)
                 .keep_named(word)
                 .expect("a word");
-            let with = Values::of(&sanitized(&input, policy));
+            let with = Values::of(&sanitized(input.clone(), policy));
             match compare(kept, &old, &without, &with) {
                 Ok(0) => {}
                 Ok(_) => {
@@ -327,7 +320,7 @@ fn each_field_of_a_tracepoint_is_kept_by_itself() {
                 let policy = Policy::new(Audience::Public)
                     .keep_named(&format!("{system}:{point}:{field_name}"))
                     .expect("a word");
-                let new = Whole::read(sanitized(&input, policy)).expect("a recording");
+                let new = Whole::read(sanitized(input.clone(), policy)).expect("a recording");
                 let after = raws(&new);
                 assert_eq!(before.len(), after.len());
                 let mut seen = 0;
@@ -480,7 +473,7 @@ fn recordings_with_one_key_agree() {
 fn machines_are_not_described() {
     let input = sink::file(false).bytes();
     let sizes = |policy| {
-        let whole = Whole::read(sanitized(&input, policy)).expect("a recording");
+        let whole = Whole::read(sanitized(input.clone(), policy)).expect("a recording");
         let has = |id: &&FeatureId| whole.recording.features.contains_key(id);
         [
             FeatureId::TOTAL_MEM,

@@ -7,7 +7,7 @@ use perfdata_convert::io::{Input, OutputDirectory};
 use perfdata_convert::pipeline::{Stage, to_directory};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
+use perfdata_convert::stages::sanitize::{Audience, Policy};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::DecodeContext;
 use perfdata_core::feature::{FeatureId, Section};
@@ -16,11 +16,12 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_tests::convert::{Whole, convert, into_memory};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
 
+use super::stages;
+
 type Stages = Vec<Box<dyn Stage>>;
 
 fn sanitize() -> Stages {
-    let key = Key::of_secret(b"the secret of these tests").expect("long enough");
-    vec![Box::new(Sanitize::new(Policy::new(Audience::Public), key))]
+    stages(Policy::new(Audience::Public))
 }
 
 /// Returns all records and features of an uncompressed recording in a file, without its container and

@@ -5,7 +5,7 @@ use std::ops::Range;
 use perfdata_convert::Result;
 use perfdata_convert::io::{Input, InputSource};
 use perfdata_convert::pipeline::{Link, Requirements, SharedWatch, Stage};
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
+use perfdata_convert::stages::sanitize::{Audience, Policy, Sanitize};
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::{ContainerKind, FileSection};
@@ -13,6 +13,8 @@ use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::recordings;
+
+use super::key;
 
 /// Sanitizes, and puts bytes into the output behind the back of the stage.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ fn input() -> Vec<u8> {
 }
 
 fn converted(to: ContainerKind, at: usize, planted: &[u8], watches: bool) -> Result<Vec<u8>> {
-    let key = Key::of_secret(b"the secret of these tests")?;
+    let key = key();
     let tamper = Tamper {
         inner: Sanitize::new(Policy::new(Audience::Public), key),
         at,
