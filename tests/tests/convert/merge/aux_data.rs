@@ -1,10 +1,22 @@
 //! AUX data of one of several recordings.
 
-use perfdata_tests::recordings;
-use perfdata_tests::skipped;
-use perfdata_tests::synth::auxtrace::{self, Origin};
+use std::fs;
 
-use super::*;
+use perfdata_convert::io::Input;
+use perfdata_convert::merge::{Align, Merge};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::record::{Body, RecordType};
+use perfdata_tests::convert::Whole;
+use perfdata_tests::recordings::in_parallel;
+use perfdata_tests::synth::attr::Stamp;
+use perfdata_tests::synth::attr::sample_type::*;
+use perfdata_tests::synth::auxtrace::{self, Origin};
+use perfdata_tests::synth::buf::Buf;
+use perfdata_tests::synth::file::File;
+use perfdata_tests::synth::record::{Scribe, stream};
+use perfdata_tests::{recordings, skipped};
+
+use super::{BASE, Small, event, merge, merge_noting, merge_with, records, samples, with_kernel};
 
 /// Adds AUX data to a recording, in two blocks.
 fn with_aux(small: &Small) -> File {

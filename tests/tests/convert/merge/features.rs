@@ -1,11 +1,21 @@
 //! Features of several recordings as one: BPF programs, formats of tracepoints, build IDs.
 
+use perfdata_convert::io::Input;
+use perfdata_convert::merge::{Align, Merge};
 use perfdata_core::feature::{Feature, FeatureId};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::record::Body;
+use perfdata_tests::convert::Whole;
+use perfdata_tests::synth::attr::Stamp;
+use perfdata_tests::synth::buf::Buf;
 use perfdata_tests::synth::feature_bpf::{self, BPF_BTF, BPF_PROG_INFO};
+use perfdata_tests::synth::file::File;
 use perfdata_tests::synth::kernel::Object;
+use perfdata_tests::synth::record::{Scribe, misc, stream};
 use perfdata_tests::synth::tracing::{Tracepoint, Version, data_of};
+use perfdata_tests::synth::{kernel, kind};
 
-use super::*;
+use super::{BASE, Small, event, merge, merge_noting, merge_with, records};
 
 const TRACING_DATA: u32 = 1;
 

@@ -1,12 +1,25 @@
 //! The order in which recordings are merged does not matter.
 
-use perfdata_convert::stages::slice::{Select, Slice};
-use perfdata_core::record::is_known_time;
-use perfdata_tests::fuzz::Numbers;
-use perfdata_tests::recordings::Recording;
-use perfdata_tests::synth::record::Case;
+use std::fs;
+use std::sync::Mutex;
 
-use super::*;
+use perfdata_convert::io::Input;
+use perfdata_convert::merge::Merge;
+use perfdata_convert::stages::slice::{Select, Slice};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::record::{Body, Record, RecordType, is_known_time};
+use perfdata_tests::convert::{Whole, into_memory};
+use perfdata_tests::fuzz::Numbers;
+use perfdata_tests::recordings::{Recording, fixtures, in_parallel};
+use perfdata_tests::synth::attr::Stamp;
+use perfdata_tests::synth::attr::sample_type::*;
+use perfdata_tests::synth::feature_events::Event;
+use perfdata_tests::synth::file::File;
+use perfdata_tests::synth::record::{Case, Scribe, misc, stream};
+use perfdata_tests::synth::sample::Sample;
+use perfdata_tests::synth::{kernel, kind};
+
+use super::{BASE, Small, event, merge, merge_with, plain, records, samples};
 
 /// Records that readers accept once or that say the same wherever they are: those of the first
 /// recording are kept, or those of all, without an order.
