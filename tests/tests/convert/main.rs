@@ -15,7 +15,6 @@ mod extract_aux;
 mod file2pipe;
 mod fuzz;
 mod jit;
-mod jit_lengths;
 mod merge;
 mod merge_deferred;
 mod overlaps;
