@@ -13,8 +13,8 @@ use crate::samples::SampleBuilder;
 
 /// The samples of a recording as record batches of the table `samples`.
 ///
-/// The recording is read as far as the batches are requested, and only one batch is in memory. It is
-/// a [`RecordBatchReader`], the form of streams that the C interface of Arrow exports.
+/// The recording is read as far as the batches are requested, and only one batch is in memory. It
+/// is a [`RecordBatchReader`], the form of streams that the C interface of Arrow exports.
 ///
 /// ```
 /// use perfdata_columns::{Options, SampleBatches, SampleColumn};
@@ -40,8 +40,8 @@ pub struct SampleBatches<S = RecordingReader> {
 }
 
 impl<S: RecordSource> SampleBatches<S> {
-    /// Returns the batches of the samples that `samples` has not returned yet. Without `symbols`, no
-    /// functions are searched.
+    /// Returns the batches of the samples that `samples` has not returned yet. Without `symbols`,
+    /// no functions are searched.
     pub fn new(samples: Samples<S>, symbols: Option<Symbolizer>, options: &Options) -> Self {
         let builder = SampleBuilder::new(options, None, None, symbols.is_some());
         let needs = Needs::default().without_frames(!builder.needs_frames());

@@ -22,8 +22,8 @@ pub enum Error {
     Encoding(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Returns an error on a big-endian host: the libraries write the numbers of Parquet files and Arrow
-/// streams in the byte order of the host, and readers expect little-endian.
+/// Returns an error on a big-endian host: the libraries write the numbers of Parquet files and
+/// Arrow streams in the byte order of the host, and readers expect little-endian.
 pub(crate) fn require_little_endian_host() -> Result<()> {
     if cfg!(target_endian = "little") {
         return Ok(());

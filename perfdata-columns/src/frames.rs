@@ -244,8 +244,8 @@ impl FrameColumns {
         OffsetBuffer::new(ScalarBuffer::from(ends))
     }
 
-    /// Returns a column of `rows` rows and of this type, with lists that end at `ends`. Columns that
-    /// are not known are null.
+    /// Returns a column of `rows` rows and of this type, with lists that end at `ends`. Columns
+    /// that are not known are null.
     pub fn finish(
         &mut self,
         column: OfFrames,

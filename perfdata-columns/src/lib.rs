@@ -43,9 +43,9 @@
 //!
 //! # Memory
 //!
-//! A batch has at most 32,768 rows by default, about 32,768 frames, and so less than 5 MB. A Parquet
-//! file holds one row group of about 24 MiB, and up to two batches that wait. The names of functions
-//! and modules are kept, within the limits of the recording.
+//! A batch has at most 32,768 rows by default, about 32,768 frames, and so less than 5 MB. A
+//! Parquet file holds one row group of about 24 MiB, and up to two batches that wait. The names of
+//! functions and modules are kept, within the limits of the recording.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

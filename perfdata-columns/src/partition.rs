@@ -16,7 +16,8 @@ const MOST: usize = 200;
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
 
-/// The values by which files are divided into folders, in the convention of Hive: `date=DATE/host=HOST`.
+/// The values by which files are divided into folders, in the convention of Hive:
+/// `date=DATE/host=HOST`.
 ///
 /// ```
 /// use perfdata_columns::{Partition, Table};

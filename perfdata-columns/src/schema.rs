@@ -1,4 +1,5 @@
-//! The tables and their columns. `docs/parquet.md` contains the same lists, and a test compares them.
+//! The tables and their columns. `docs/parquet.md` contains the same lists, and a test compares
+//! them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -32,8 +32,8 @@ pub use crate::stages::slice::By;
 /// Maximum number of parts that are written in one pass.
 pub const MOST_OPEN: usize = 200;
 
-/// Number of files that are open beside the parts: the input, its directory, temporary files and the
-/// standard streams.
+/// Number of files that are open beside the parts: the input, its directory, temporary files and
+/// the standard streams.
 const OTHER_FILES: usize = 24;
 
 /// Maximum size in bytes of the metadata of all parts that are written in one pass.

@@ -8,8 +8,8 @@
 //! without content does not compile, and neither does a line of the tables of records and features
 //! without one.
 //!
-//! [`Rewrite`] visits the fields of a value like [`Describe`](crate::describe::Describe), and lets a
-//! [`Rewriter`] replace each of them. The declaration generates it.
+//! [`Rewrite`] visits the fields of a value like [`Describe`](crate::describe::Describe), and lets
+//! a [`Rewriter`] replace each of them. The declaration generates it.
 
 use crate::describe::Style;
 
@@ -221,8 +221,8 @@ pub trait Rewrite {
     fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter);
 }
 
-/// Passes the text at the start of `bytes`, and what follows its NUL, to `rewriter`. Pads a new text
-/// to a multiple of `align` bytes.
+/// Passes the text at the start of `bytes`, and what follows its NUL, to `rewriter`. Pads a new
+/// text to a multiple of `align` bytes.
 pub(crate) fn rewrite_text(
     bytes: &mut Vec<u8>,
     align: usize,

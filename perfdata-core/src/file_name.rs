@@ -4,9 +4,9 @@ use std::path::Path;
 
 /// Returns the path of the file with this name; `None` if this system cannot have such a file.
 ///
-/// On Unix, every name is a path. Elsewhere, a path is a name in UTF-8 that does not contain `\\` or
-/// `:`, and does not begin with `//`: with these, it would lead to another place, such as a drive, a
-/// stream of a file, or another machine of the network.
+/// On Unix, every name is a path. Elsewhere, a path is a name in UTF-8 that does not contain `\\`
+/// or `:`, and does not begin with `//`: with these, it would lead to another place, such as a
+/// drive, a stream of a file, or another machine of the network.
 ///
 /// ```
 /// use std::path::Path;

@@ -114,9 +114,10 @@ impl<'a> Change<Mapped<'a>> {
         }
     }
 
-    /// Returns the change by a record that is not decoded: `None` if it must be decoded, because its
-    /// type or its form is not one of those that [`FixedRecord`](perfdata_core::record::FixedRecord)
-    /// describes; `Some(None)` if the record changes nothing.
+    /// Returns the change by a record that is not decoded: `None` if it must be decoded, because
+    /// its type or its form is not one of those that
+    /// [`FixedRecord`](perfdata_core::record::FixedRecord) describes; `Some(None)` if the record
+    /// changes nothing.
     pub fn in_place(record: &RawRecord<'a>, events: &Events) -> Option<Option<Self>> {
         let fixed = events.fixed_record(record)?;
         let misc = record.misc;

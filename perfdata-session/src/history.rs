@@ -62,8 +62,8 @@ impl<T> Program<T> {
 /// The address spaces of all processes at any moment. `T` represents a mapping.
 ///
 /// [`AddressSpaces`](crate::AddressSpaces) are the state at one moment, for programs that read
-/// records in the order of time. This history answers for samples in any order, for instance that of
-/// the file, after it has received all changes. Kernels are not contained.
+/// records in the order of time. This history answers for samples in any order, for instance that
+/// of the file, after it has received all changes. Kernels are not contained.
 ///
 /// ```
 /// use perfdata_session::{AddressSpaceHistory, Change, Machine, Owner};
@@ -100,9 +100,10 @@ impl<T> Default for AddressSpaceHistory<T> {
 }
 
 impl<T: Copy> AddressSpaceHistory<T> {
-    /// Adds a change at `time` in nanoseconds; without a time, it precedes the recording. Of changes
-    /// with the same time, the one that was added last is the newest. After the first query, a
-    /// process that starts, or a new program, must not be older than the last one of the process.
+    /// Adds a change at `time` in nanoseconds; without a time, it precedes the recording. Of
+    /// changes with the same time, the one that was added last is the newest. After the first
+    /// query, a process that starts, or a new program, must not be older than the last one of the
+    /// process.
     pub fn add(&mut self, time: Option<u64>, change: Change<T>) {
         self.added.push((time.unwrap_or(0), change));
     }
@@ -123,8 +124,8 @@ impl<T: Copy> AddressSpaceHistory<T> {
         })
     }
 
-    /// Returns the address space of `owner` at `time`, including the changes at this time; `None` if
-    /// it is not known.
+    /// Returns the address space of `owner` at `time`, including the changes at this time; `None`
+    /// if it is not known.
     pub fn at(&mut self, owner: Owner, time: u64) -> Option<Space<T>> {
         self.enter();
         let programs = self.by_owner.get(&owner)?;

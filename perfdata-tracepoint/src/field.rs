@@ -70,7 +70,8 @@ impl Field {
         &self.name
     }
 
-    /// Returns the type as libtraceevent writes it: `char[16]`, `__data_loc char[]`, `unsigned int`.
+    /// Returns the type as libtraceevent writes it: `char[16]`, `__data_loc char[]`,
+    /// `unsigned int`.
     pub fn type_name(&self) -> &[u8] {
         &self.type_name
     }
@@ -129,8 +130,8 @@ impl Field {
         raw.get(self.range(raw)?)
     }
 
-    /// Returns the place of these bytes in raw data, in bytes from its start. `None` if they are not
-    /// completely in the raw data.
+    /// Returns the place of these bytes in raw data, in bytes from its start. `None` if they are
+    /// not completely in the raw data.
     pub fn range(&self, raw: &[u8]) -> Option<Range<usize>> {
         let (start, size) = match self.is_dynamic {
             true => {

@@ -40,8 +40,8 @@ impl Formats {
 
     /// Parses the formats in tracing data, for the text of a version of perf.
     ///
-    /// Formats that cannot be parsed completely are kept ([`Format::problem`]), except those without
-    /// a name or a number ([`Formats::unparsed`]).
+    /// Formats that cannot be parsed completely are kept ([`Format::problem`]), except those
+    /// without a name or a number ([`Formats::unparsed`]).
     pub fn like(data: &TracingData, like: Like) -> Self {
         let machine = Arc::new(Machine::new(data, like));
         let mut formats = Vec::new();

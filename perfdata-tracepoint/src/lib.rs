@@ -30,13 +30,13 @@
 //!
 //! These differ:
 //!
-//! - perf prints an address of its own memory for the address of a dynamic array; here its offset in
-//!   the raw data is printed.
+//! - perf prints an address of its own memory for the address of a dynamic array; here its offset
+//!   in the raw data is printed.
 //! - Where libtraceevent reads beyond the raw data, they end here.
 //! - Numbers in arrays, addresses of strings and families of socket addresses are in the byte order
 //!   of the recording. perf takes that of its own machine.
-//! - Where the text depends on the machine that prints (a `char` without a sign, `%zu` in perf 6.1), it
-//!   is that of x86_64. Conversions have at most 4096 bytes of padding.
+//! - Where the text depends on the machine that prints (a `char` without a sign, `%zu` in perf
+//!   6.1), it is that of x86_64. Conversions have at most 4096 bytes of padding.
 //! - Plugins of libtraceevent, which print some events in another way, are not imitated. perf loads
 //!   them if they are installed (`/usr/lib/*/traceevent/plugins`).
 //!

@@ -1,5 +1,6 @@
-//! The unwinding tables of 32-bit Arm, `.ARM.exidx` and `.ARM.extab` (Exception Handling ABI for the
-//! Arm Architecture, 2023Q3, sections 6, 7 and 10). Compilers write them in place of `.eh_frame`.
+//! The unwinding tables of 32-bit Arm, `.ARM.exidx` and `.ARM.extab` (Exception Handling ABI for
+//! the Arm Architecture, 2023Q3, sections 6, 7 and 10). Compilers write them in place of
+//! `.eh_frame`.
 //!
 //! They describe how a function returns from its body. Samples in its prologue or epilogue can
 //! therefore have a wrong caller, as with every reader of these tables.

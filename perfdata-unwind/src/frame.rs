@@ -11,8 +11,8 @@ pub(crate) struct Frame {
     /// is slow to shift.
     known: [u64; 2],
     pub pc: u64,
-    /// Whether the pc is the address of an instruction that was not executed, as opposed to a return
-    /// address.
+    /// Whether the pc is the address of an instruction that was not executed, as opposed to a
+    /// return address.
     pub is_exact: bool,
 }
 

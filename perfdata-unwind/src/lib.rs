@@ -40,10 +40,11 @@
 //!
 //! # Call frame information
 //!
-//! It is read from `.eh_frame`, by the table in `.eh_frame_hdr` if there is one, from `.debug_frame`
-//! of the object or its debug file, and from that in `.gnu_debugdata`; for 32-bit Arm also from
-//! `.ARM.exidx`. All registers and rules of DWARF are supported, including expressions. Memory is
-//! read from the copied stack, and from segments of mapped files that processes cannot change.
+//! It is read from `.eh_frame`, by the table in `.eh_frame_hdr` if there is one, from
+//! `.debug_frame` of the object or its debug file, and from that in `.gnu_debugdata`; for 32-bit
+//! Arm also from `.ARM.exidx`. All registers and rules of DWARF are supported, including
+//! expressions. Memory is read from the copied stack, and from segments of mapped files that
+//! processes cannot change.
 //!
 //! # Guarantees
 //!

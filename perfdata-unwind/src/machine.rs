@@ -221,8 +221,8 @@ impl Machine {
         }
     }
 
-    /// Returns the registers that a called function preserves, one bit for each DWARF number. Others
-    /// have no known value in the caller, unless there is a rule for them.
+    /// Returns the registers that a called function preserves, one bit for each DWARF number.
+    /// Others have no known value in the caller, unless there is a rule for them.
     pub(crate) const fn preserved(self) -> u128 {
         const X86_64: u128 = bits(3, 3) | bits(6, 6) | bits(12, 15);
         const I386: u128 = bits(3, 3) | bits(5, 7);

@@ -22,8 +22,8 @@ pub(crate) enum Unknown {
     Other,
 }
 
-/// Distance in bytes from the end of the copied stack in which an address is considered to be on the
-/// stack: the usual maximum size of a stack.
+/// Distance in bytes from the end of the copied stack in which an address is considered to be on
+/// the stack: the usual maximum size of a stack.
 pub(crate) const STACK: u64 = 8 << 20;
 
 impl<M: Maps> Memory<'_, M> {

@@ -29,9 +29,9 @@ pub struct Object {
 }
 
 impl Object {
-    /// Reads the call frame information of an object: `.eh_frame`, then `.debug_frame` of the object
-    /// or of its debug file, then that of its mini debug information (`.gnu_debugdata`), and for
-    /// 32-bit Arm `.ARM.exidx`.
+    /// Reads the call frame information of an object: `.eh_frame`, then `.debug_frame` of the
+    /// object or of its debug file, then that of its mini debug information (`.gnu_debugdata`), and
+    /// for 32-bit Arm `.ARM.exidx`.
     ///
     /// # Errors
     /// The reason why a section cannot be read.

@@ -32,8 +32,8 @@ struct Entry {
     state: OnceLock<Result<Object, Reason>>,
 }
 
-/// The objects that processes map. Several threads may use them at the same time. A clone shares what
-/// was read, also by later calls.
+/// The objects that processes map. Several threads may use them at the same time. A clone shares
+/// what was read, also by later calls.
 #[derive(Debug, Clone)]
 pub struct Objects {
     finder: Option<Arc<ObjectFinder>>,

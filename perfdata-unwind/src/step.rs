@@ -72,8 +72,8 @@ pub(crate) fn packed_step<M: Maps>(
     Ok((cfa, pc))
 }
 
-/// As [`packed_step`], for a row whose rules are all words in memory. None of them needs a register,
-/// so the values go into the frame at once.
+/// As [`packed_step`], for a row whose rules are all words in memory. None of them needs a
+/// register, so the values go into the frame at once.
 #[inline]
 fn saved_step<M: Maps>(
     row: &Packed,

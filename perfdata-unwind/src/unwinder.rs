@@ -100,9 +100,9 @@ struct Slot {
     row: Option<Row>,
 }
 
-/// Unwinds stacks, one after the other. It keeps the rows of recent addresses, so one unwinder should
-/// unwind many stacks; each thread needs its own one. The results do not depend on what was unwound
-/// before.
+/// Unwinds stacks, one after the other. It keeps the rows of recent addresses, so one unwinder
+/// should unwind many stacks; each thread needs its own one. The results do not depend on what was
+/// unwound before.
 #[derive(Debug)]
 pub struct Unwinder {
     context: Box<UnwindContext<usize>>,
@@ -130,8 +130,8 @@ impl Unwinder {
     }
 
     /// Returns the unwinder, which follows the chain of frame pointers where there is no call frame
-    /// information, if `follows` is set. If code does not keep frame pointers, this can return wrong
-    /// frames.
+    /// information, if `follows` is set. If code does not keep frame pointers, this can return
+    /// wrong frames.
     #[must_use]
     pub fn with_frame_pointers(self, follows: bool) -> Self {
         Unwinder {
@@ -140,8 +140,8 @@ impl Unwinder {
         }
     }
 
-    /// Appends the user callchain of `task` to `frames`, at most `most` addresses, and returns why it
-    /// ends.
+    /// Appends the user callchain of `task` to `frames`, at most `most` addresses, and returns why
+    /// it ends.
     ///
     /// As perf does (tools/perf/util/unwind-libdw.c, Linux 7.2), the first address is the
     /// instruction pointer, and the others are return addresses minus 1: addresses inside of the

@@ -117,8 +117,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         self.record(&RawRecord::first(&bytes, self.endian, 0)?)
     }
 
-    /// Returns the offset of the next byte of the file: after [`begin`](FileWriter::begin), that of the
-    /// first record. Bytes before it may still be in memory.
+    /// Returns the offset of the next byte of the file: after [`begin`](FileWriter::begin), that of
+    /// the first record. Bytes before it may still be in memory.
     pub fn offset(&self) -> u64 {
         self.here
     }

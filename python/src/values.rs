@@ -42,8 +42,8 @@ impl<'py, 'a> Values<'py, 'a> {
         Ok(fields)
     }
 
-    /// Adds the fields that `describe` passes to the visitor to `fields`; of the outermost ones, only
-    /// `wanted`, if it is given.
+    /// Adds the fields that `describe` passes to the visitor to `fields`; of the outermost ones,
+    /// only `wanted`, if it is given.
     pub fn add_to(
         fields: &Bound<'py, PyDict>,
         wanted: Option<&'a str>,

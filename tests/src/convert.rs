@@ -249,8 +249,8 @@ pub fn example(name: &str) -> Command {
 /// and returns at once otherwise. With the whole workspace and its examples, cargo selects the same
 /// dependencies as for tests.
 ///
-/// If `PERFCONV_TEST_PROGRAMS` names a folder, the programs in it are used as they are: for tests that
-/// run on another machine than cargo (`tools/cross-test`).
+/// If `PERFCONV_TEST_PROGRAMS` names a folder, the programs in it are used as they are: for tests
+/// that run on another machine than cargo (`tools/cross-test`).
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

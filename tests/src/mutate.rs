@@ -54,7 +54,8 @@ struct Values {
 }
 
 impl Original {
-    /// Reads a recording; returns `None` if it has compressed records, or `verify` finds errors in it.
+    /// Reads a recording; returns `None` if it has compressed records, or `verify` finds errors in
+    /// it.
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let mut reader = reader_of(&bytes)?;
         let (mut records, mut values) = (Vec::new(), Values::default());
@@ -199,7 +200,8 @@ impl Original {
         Some(format!("{} at {:#x}: {what}", place.kind, place.at))
     }
 
-    /// Changes an attribute wherever it is: in the table or record of attributes, and in EVENT_DESC.
+    /// Changes an attribute wherever it is: in the table or record of attributes, and in
+    /// EVENT_DESC.
     fn attribute(&self, bytes: &mut [u8], random: &mut Random) -> Option<String> {
         let reader = reader_of(bytes)?;
         let recording = reader.recording();

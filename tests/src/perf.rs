@@ -192,8 +192,8 @@ impl fmt::Display for Perf {
     }
 }
 
-/// Records programs with callchains to `path`, with the perf of this machine. Returns the perfs that
-/// can judge the recording; `None`, with a note, if nothing can be recorded here.
+/// Records programs with callchains to `path`, with the perf of this machine. Returns the perfs
+/// that can judge the recording; `None`, with a note, if nothing can be recorded here.
 pub fn record_programs(path: &Path, frequency: u32, programs: &str) -> Option<Vec<&'static Perf>> {
     let Some(recorder) = all().iter().find(|perf| perf.name == "perf") else {
         skipped::note("perf");
@@ -320,8 +320,8 @@ fn without_reader_vdso(build_ids: &str) -> String {
         .collect()
 }
 
-/// Returns the byte order of a program, which is not that of these tests if an emulator runs either;
-/// `None` for a script.
+/// Returns the byte order of a program, which is not that of these tests if an emulator runs
+/// either; `None` for a script.
 fn byte_order(program: &Path) -> Option<Endian> {
     let mut start = [0; 6];
     let mut file = fs::File::open(program).ok()?;

@@ -1,5 +1,5 @@
-//! Options of `inject` in the forms that perf's own parser accepts (tools/lib/subcmd/parse-options.c,
-//! Linux 7.2): abbreviated, and negated by `no-`.
+//! Options of `inject` in the forms that perf's own parser accepts
+//! (tools/lib/subcmd/parse-options.c, Linux 7.2): abbreviated, and negated by `no-`.
 
 use std::ffi::{OsStr, OsString};
 

@@ -66,8 +66,8 @@ pub struct ConvertArgs {
     pub merge_deferred: bool,
     /// Expand the samples of perf record --off-cpu (6.16) for other readers
     ///
-    /// Moves task, period and callchain from the RAW data of the samples to the samples, as perf does
-    /// when it reads. A stream is stored until it ends.
+    /// Moves task, period and callchain from the RAW data of the samples to the samples, as perf
+    /// does when it reads. A stream is stored until it ends.
     #[arg(long, hide_short_help = true, help_heading = CONVERSIONS)]
     pub expand_off_cpu: bool,
     /// Put the records in the order of time

@@ -116,8 +116,8 @@ impl JitArgs {
 /// and `.jit`.
 ///
 /// # Errors
-/// The output is not a file or directory, or the directory exists and `force` is not given, or it is
-/// a link.
+/// The output is not a file or directory, or the directory exists and `force` is not given, or it
+/// is a link.
 pub fn images_beside(output: &Path, force: bool) -> Result<Images> {
     let is_named = output != Path::new("-")
         && fs::metadata(output).map_or(true, |meta| meta.is_file() || meta.is_dir());

@@ -13,8 +13,8 @@ pub struct SplitArgs {
     ///
     /// time=10s: the samples of 10 seconds each (h, m, s, ms, us, ns). size=100M: up to 100 MiB of
     /// records, without compression. samples=1000: so many samples each, in the order of time. pid,
-    /// tid, comm, cpu, event: the samples of a process, thread, thread name, CPU or event each; with
-    /// more than 250 of them, the last part contains those with the fewest samples.
+    /// tid, comm, cpu, event: the samples of a process, thread, thread name, CPU or event each;
+    /// with more than 250 of them, the last part contains those with the fewest samples.
     #[arg(long, value_name = "WHAT", value_parser = parse::<By>, help_heading = SPLITTING)]
     pub by: By,
     /// Input and output, and conversions of each part.

@@ -32,8 +32,8 @@ pub struct ThinArgs {
     pub stack_size: Option<StackSize>,
     /// Omit parts of samples (repeatable), in words of perf script -F
     ///
-    /// For instance raw,brstack,uregs; an unknown word shows all of them. What a reader needs cannot
-    /// be omitted.
+    /// For instance raw,brstack,uregs; an unknown word shows all of them. What a reader needs
+    /// cannot be omitted.
     #[arg(long, value_name = "PART,…", value_delimiter = ',', value_parser = omitted, help_heading = THIN)]
     pub omit: Vec<SampleType>,
 }

@@ -94,8 +94,8 @@ pub fn write_error(text: &[u8]) {
     let _ = rustix::io::write(rustix::stdio::stderr(), text);
 }
 
-/// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None` if
-/// the system cannot divide it.
+/// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None`
+/// if the system cannot divide it.
 pub fn tail(word: &OsStr, at: usize) -> Option<OsString> {
     let tail = word.as_bytes().get(at..)?;
     Some(OsStr::from_bytes(tail).to_owned())

@@ -14,7 +14,8 @@ use crate::os::{self, create_folders, only_for_owner, private};
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
 const SEPARATOR: &str = "+";
 
-/// Files that belong together, and receive their names in a directory when all of them are complete.
+/// Files that belong together, and receive their names in a directory when all of them are
+/// complete.
 ///
 /// A last file, the marker, shows that the others are complete. Several processes may add files to
 /// the directory at the same time, also the same files: one of them wins. Temporary files are in a

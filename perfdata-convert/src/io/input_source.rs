@@ -188,8 +188,8 @@ impl InputSource {
         self.each_extent_of(recording, |kind| Extent::whole_if(wanted(kind)), see)
     }
 
-    /// Calls `see` like [`each_record_of`](Self::each_record_of), with records of which as much is in
-    /// memory as `wanted` says.
+    /// Calls `see` like [`each_record_of`](Self::each_record_of), with records of which as much is
+    /// in memory as `wanted` says.
     pub(crate) fn each_extent_of(
         &self,
         recording: &Recording,

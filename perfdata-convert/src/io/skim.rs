@@ -84,9 +84,9 @@ impl<'a> Skim<'a> {
         }
     }
 
-    /// Returns the next record of a type of which `wanted` needs something; `None` at the end of the
-    /// records, or at bytes that are not a complete record. The bytes of a record may end where it is
-    /// no longer needed.
+    /// Returns the next record of a type of which `wanted` needs something; `None` at the end of
+    /// the records, or at bytes that are not a complete record. The bytes of a record may end where
+    /// it is no longer needed.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -183,8 +183,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Changes what the style of a field does not tell: the offset of the kernel's mapping, which is
-    /// an address, and process IDs in file names.
+    /// Changes what the style of a field does not tell: the offset of the kernel's mapping, which
+    /// is an address, and process IDs in file names.
     fn change_mapping(
         &self,
         raw: &RawRecord<'_>,

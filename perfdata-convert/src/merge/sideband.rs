@@ -103,8 +103,8 @@ pub(super) struct Sideband {
     openings: Vec<Opening>,
     /// The input whose opening describes a process, as long as no later record is about it.
     described: HashMap<u32, usize>,
-    /// The records about the kernel, its modules, BPF programs and cgroups from openings, as long as
-    /// no later record is of the same type: by type, what they say.
+    /// The records about the kernel, its modules, BPF programs and cgroups from openings, as long
+    /// as no later record is of the same type: by type, what they say.
     kernel: HashMap<RecordType, HashSet<Vec<u8>>>,
     /// The process of each thread that lives.
     alive: HashMap<u32, u32>,

@@ -43,7 +43,8 @@ pub(super) struct MergedRecords {
     /// The records other than samples of the time `now`, if several inputs have records then.
     now: u64,
     same_time: Vec<SameTime>,
-    /// The records so far about what existed before an input of an input: the input, and their time.
+    /// The records so far about what existed before an input of an input: the input, and their
+    /// time.
     inner: Option<(usize, u64, Opening)>,
 }
 

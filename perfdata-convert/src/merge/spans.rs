@@ -23,8 +23,8 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Sees a record with the time `time` other than a sample. Returns the number of bytes of memory
-    /// that this needs.
+    /// Sees a record with the time `time` other than a sample. Returns the number of bytes of
+    /// memory that this needs.
     ///
     /// # Errors
     /// The record is corrupt.

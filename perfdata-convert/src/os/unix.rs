@@ -98,8 +98,8 @@ pub(crate) fn open_files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Lets a pipe hold as much as is read at once, so that the process that writes it and this one take
-/// turns less often. Another input stays as it is, and so does a pipe that the system does not
+/// Lets a pipe hold as much as is read at once, so that the process that writes it and this one
+/// take turns less often. Another input stays as it is, and so does a pipe that the system does not
 /// enlarge.
 #[cfg(target_os = "linux")]
 pub(crate) fn prepare_pipe(pipe: &File) {

@@ -49,8 +49,8 @@ pub struct Requirements {
     /// before it appears. In a conversion to a directory, one instance of the stage processes all
     /// files. Default: false.
     pub checks_output: bool,
-    /// What the stage finds in [`look_ahead`](Stage::look_ahead) applies to the records of the input
-    /// by their numbers: it must be the first stage. Default: false.
+    /// What the stage finds in [`look_ahead`](Stage::look_ahead) applies to the records of the
+    /// input by their numbers: it must be the first stage. Default: false.
     pub comes_first: bool,
     /// The number at the end of a pipe's features that the reader of the output expects. Default:
     /// the newest one.
@@ -235,8 +235,8 @@ pub trait Stage: Send {
     }
 
     /// Checks the complete output before it appears. Only called if the stage [requests
-    /// it](Requirements::checks_output); for a directory after `data` and after all files, which the
-    /// same stage has then processed, one after the other.
+    /// it](Requirements::checks_output); for a directory after `data` and after all files, which
+    /// the same stage has then processed, one after the other.
     ///
     /// # Errors
     /// The output must not appear.

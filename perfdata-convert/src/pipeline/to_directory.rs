@@ -47,9 +47,9 @@ fn is_records(name: &str) -> bool {
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Converts `input` to the directory `output`, through new `stages` for each of its files; a stage that
-/// checks the output is the same for all of them. Also copies the image of the recorded kernel, unless
-/// there is such a stage.
+/// Converts `input` to the directory `output`, through new `stages` for each of its files; a stage
+/// that checks the output is the same for all of them. Also copies the image of the recorded
+/// kernel, unless there is such a stage.
 ///
 /// # Errors
 /// The input cannot be read or converted, or the output cannot be written. In these cases, there is
@@ -225,8 +225,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 impl Conversion {
-    /// Converts an input that contains only records, without metadata in the output. Afterwards, the
-    /// conversion has the stages of the pipeline.
+    /// Converts an input that contains only records, without metadata in the output. Afterwards,
+    /// the conversion has the stages of the pipeline.
     fn run_beside(&mut self, input: Input, output: Output) -> Result<Summary> {
         let size = input.size();
         let (reader, source) = input.reader()?;

@@ -1,10 +1,10 @@
 //! Expands off-CPU samples: their task, period and callchain from their RAW data.
 //!
-//! `perf record --off-cpu` writes when, how long and with which stack tasks slept, as samples of the
-//! software event `bpf-output` called `offcpu-time`. Since 6.16, task, period, callchain and cgroup
-//! are in the RAW data of the sample (tools/perf/util/bpf_off_cpu.c), and perf puts them into the
-//! sample when it reads (tools/perf/util/evsel.c, `__set_offcpu_sample`). Other readers, and older
-//! versions of perf, show samples of process 0 without a callchain.
+//! `perf record --off-cpu` writes when, how long and with which stack tasks slept, as samples of
+//! the software event `bpf-output` called `offcpu-time`. Since 6.16, task, period, callchain and
+//! cgroup are in the RAW data of the sample (tools/perf/util/bpf_off_cpu.c), and perf puts them
+//! into the sample when it reads (tools/perf/util/evsel.c, `__set_offcpu_sample`). Other readers,
+//! and older versions of perf, show samples of process 0 without a callchain.
 
 use std::collections::HashSet;
 

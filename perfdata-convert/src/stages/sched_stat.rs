@@ -1,5 +1,5 @@
-//! Merges sched_stat_* with sched_switch events (`perf inject --sched-stat`): where tasks slept, and
-//! how long.
+//! Merges sched_stat_* with sched_switch events (`perf inject --sched-stat`): where tasks slept,
+//! and how long.
 //!
 //! A sample of `sched:sched_switch` contains the stack with which a task went to sleep. A later
 //! sample of `sched:sched_stat_sleep` and similar events contains the duration as its period, but

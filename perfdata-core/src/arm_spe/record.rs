@@ -239,8 +239,8 @@ impl<'a> Records<'a> {
         self.builder
     }
 
-    /// Returns the offset of the next packet in the AUX buffer. It is beyond the end of the bytes if
-    /// they end in padding that continues.
+    /// Returns the offset of the next packet in the AUX buffer. It is beyond the end of the bytes
+    /// if they end in padding that continues.
     pub fn position(&self) -> u64 {
         self.position
     }

@@ -117,8 +117,8 @@ impl<R: Read> JitdumpReader<R> {
         self.offset
     }
 
-    /// Returns the type of the last record, also of one that could not be decoded; `None` before the
-    /// first.
+    /// Returns the type of the last record, also of one that could not be decoded; `None` before
+    /// the first.
     pub fn last_kind(&self) -> Option<JitRecordType> {
         self.last
     }

@@ -1,9 +1,9 @@
 //! Limits on what a recording may request from a reader.
 //!
 //! Most bounds need no number: a length or a count is compared with the remaining bytes before
-//! memory is allocated (`wire/element.rs`), structures are not recursive, a record has at most 65,535
-//! bytes, and records are processed in blocks. Memory use is therefore a small multiple of the
-//! largest record or section that is really present. The exceptions are the sizes in compressed
+//! memory is allocated (`wire/element.rs`), structures are not recursive, a record has at most
+//! 65,535 bytes, and records are processed in blocks. Memory use is therefore a small multiple of
+//! the largest record or section that is really present. The exceptions are the sizes in compressed
 //! data, which may be arbitrary, and metadata, of which a recording may contain any amount.
 
 use std::thread::available_parallelism;
@@ -105,8 +105,8 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// A window of 128 MiB, 256 MiB of metadata (recordings of large machines have a few MiB), and a
-    /// thread for each CPU.
+    /// A window of 128 MiB, 256 MiB of metadata (recordings of large machines have a few MiB), and
+    /// a thread for each CPU.
     fn default() -> Self {
         Limits {
             max_decompressed: None,

@@ -1,8 +1,8 @@
 //! Records whose numbers are at fixed places: mappings, comms, tasks, context switches. They are
 //! converted to the other byte order, and checked, without decoding them.
 //!
-//! The places follow from the declaration of the body: it is decoded once from zeros, and its fields
-//! are visited. The trailer consists of words, whose places follow from the attribute.
+//! The places follow from the declaration of the body: it is decoded once from zeros, and its
+//! fields are visited. The trailer consists of words, whose places follow from the attribute.
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -176,7 +176,8 @@ impl<'a> FixedRecord<'a> {
         })
     }
 
-    /// Returns which event IDs the record contains: see [`Record::event_ids`](super::Record::event_ids).
+    /// Returns which event IDs the record contains: see
+    /// [`Record::event_ids`](super::Record::event_ids).
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {

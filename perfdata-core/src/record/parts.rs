@@ -53,8 +53,9 @@ macro_rules! parts {
                 $(($crate::attr::SampleType::$obit, $crate::wire::or_fields($crate::wire::wire!(@content ($($ocontent)?) ($($ostyle)?) []))),)*
             ];
 
-            /// Passes the parts of one word to `rewriter`, and writes the new ones in place. They are at
-            /// the offsets `places` of `record`, in the order of `WORDS`; absent parts have the offset 0.
+            /// Passes the parts of one word to `rewriter`, and writes the new ones in place. They
+            /// are at the offsets `places` of `record`, in the order of `WORDS`; absent parts have
+            /// the offset 0.
             #[allow(dead_code, reason = "a trailer is always decoded")]
             #[inline]
             pub(super) fn rewrite_words<R: $crate::content::Rewriter>(
@@ -75,8 +76,8 @@ macro_rules! parts {
                 )*
             }
 
-            /// Passes the parts of one word to `rewriter` as [`rewrite_words`](Self::rewrite_words) does,
-            /// and ignores the new ones.
+            /// Passes the parts of one word to `rewriter` as [`rewrite_words`](Self::rewrite_words)
+            /// does, and ignores the new ones.
             #[allow(dead_code, reason = "a trailer is always decoded")]
             #[inline]
             pub(super) fn inspect_words<R: $crate::content::Rewriter>(

@@ -206,8 +206,8 @@ mod tests {
         fn bytes(&mut self, _: &'static str, _: &mut [u8], _: Content) {}
     }
 
-    /// Every combination of the most common parts, in both byte orders: samples are changed in place
-    /// as by decoding and encoding them, or not at all.
+    /// Every combination of the most common parts, in both byte orders: samples are changed in
+    /// place as by decoding and encoding them, or not at all.
     #[test]
     fn words_are_changed_in_place() {
         let parts: Vec<u64> = (0..64)

@@ -118,8 +118,8 @@ impl SampleOffsets {
     }
 
     /// Appends `sample` to `out` with only those of its parts that are in `parts`, and with at most
-    /// `words` words of its callchain: the same bytes as decoding it, removing the rest and encoding
-    /// it. Returns false and appends nothing if this requires decoding; see
+    /// `words` words of its callchain: the same bytes as decoding it, removing the rest and
+    /// encoding it. Returns false and appends nothing if this requires decoding; see
     /// [`swap_into`](Self::swap_into).
     pub fn keep_into(
         &self,
@@ -167,10 +167,10 @@ impl SampleOffsets {
         true
     }
 
-    /// Passes the fields of `sample`, a whole record, to `rewriter`, and the words of its callchain to
-    /// `chain`, and writes the new ones in place: the same as decoding it, passing it to `rewriter`
-    /// and encoding it. Returns false and changes nothing if this requires decoding: if there are
-    /// parts other than words and a callchain, or the counts do not match the size.
+    /// Passes the fields of `sample`, a whole record, to `rewriter`, and the words of its callchain
+    /// to `chain`, and writes the new ones in place: the same as decoding it, passing it to
+    /// `rewriter` and encoding it. Returns false and changes nothing if this requires decoding: if
+    /// there are parts other than words and a callchain, or the counts do not match the size.
     #[inline]
     pub fn rewrite<R: Rewriter>(
         &self,
@@ -191,8 +191,8 @@ impl SampleOffsets {
         true
     }
 
-    /// Passes the fields of `sample` to `rewriter` as [`rewrite`](Self::rewrite) does, and ignores the
-    /// new ones.
+    /// Passes the fields of `sample` to `rewriter` as [`rewrite`](Self::rewrite) does, and ignores
+    /// the new ones.
     #[inline]
     pub fn inspect<R: Rewriter>(
         &self,
@@ -212,7 +212,8 @@ impl SampleOffsets {
         true
     }
 
-    /// Returns whether `sample`, a whole record, consists of parts of one word each and a callchain.
+    /// Returns whether `sample`, a whole record, consists of parts of one word each and a
+    /// callchain.
     #[inline]
     fn consists_of_numbers(&self, sample: &[u8], endian: Endian) -> bool {
         let raw = RawRecord {

@@ -222,8 +222,8 @@ impl<'a> SampleView<'a> {
         self.sample.bytes.get(range)
     }
 
-    /// Returns the offsets of the callchain, the user registers and the user stack; `None` if one of
-    /// them is absent, or the sample must be decoded to find them.
+    /// Returns the offsets of the callchain, the user registers and the user stack; `None` if one
+    /// of them is absent, or the sample must be decoded to find them.
     pub fn user_parts(&self) -> Option<UserParts> {
         let (sample, offsets) = (self.sample, self.offsets);
         if !offsets.has_callchain || !offsets.has_user_stack {

@@ -71,8 +71,8 @@ misc_flags! {
 /// Declares the type code, the body enum and all dispatch, from one line per record type. Values of
 /// `is`: `metadata` records describe the whole recording, `payload` records may have data after
 /// them that their size does not include, `compressed` records contain other records, `fixed`
-/// records of the kernel have all their numbers at fixed places and at most one text after them. The
-/// content after `=>` is that of the whole record, or `Fields`.
+/// records of the kernel have all their numbers at fixed places and at most one text after them.
+/// The content after `=>` is that of the whole record, or `Fields`.
 macro_rules! records {
     (@metadata metadata $($rest:ident)*) => { true };
     (@payload payload $($rest:ident)*) => { true };

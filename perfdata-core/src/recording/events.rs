@@ -286,8 +286,8 @@ impl Events {
         (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
 
-    /// Appends a record in the other byte order to `out`, without decoding it. Returns false if this
-    /// is not possible. See [`SampleOffsets::swap_into`] and [`FixedRecord`].
+    /// Appends a record in the other byte order to `out`, without decoding it. Returns false if
+    /// this is not possible. See [`SampleOffsets::swap_into`] and [`FixedRecord`].
     #[inline]
     pub fn swap_record(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
         if record.kind != RecordType::SAMPLE {
@@ -377,8 +377,8 @@ impl Events {
         record.word(self.place_in_trailer(record, SampleType::TIME)?)
     }
 
-    /// Returns the process and the thread in the trailer of a kernel record other than a sample: the
-    /// thread that ran when the kernel wrote the record.
+    /// Returns the process and the thread in the trailer of a kernel record other than a sample:
+    /// the thread that ran when the kernel wrote the record.
     pub fn trailer_tid(&self, record: &RawRecord<'_>) -> Option<(u32, u32)> {
         record.pair(self.place_in_trailer(record, SampleType::TID)?)
     }

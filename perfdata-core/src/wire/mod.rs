@@ -30,8 +30,8 @@ use crate::values::{FromValues, Values};
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
 /// `pub struct Name(layout) { … }` if conditions depend on the [`DecodeContext`]. One declaration
 /// generates the reader and the writer (binrw), the visit of the fields (`Describe`), its inverse
-/// (`FromValues`) and their replacement (`Rewrite`). A structure that is always part of another may depend on something else:
-/// `pub struct Name(version: u32) { … }`.
+/// (`FromValues`) and their replacement (`Rewrite`). A structure that is always part of another may
+/// depend on something else: `pub struct Name(version: u32) { … }`.
 ///
 /// What a field contains in regard to who may see it follows its type and style: `lost: u64 =>
 /// Number`, unless the style implies it. See [`content`](crate::content).

@@ -27,7 +27,8 @@ impl Numbers {
     }
 }
 
-/// Returns a row whose rules are all words in memory if `is_saved` is set, and of all kinds otherwise.
+/// Returns a row whose rules are all words in memory if `is_saved` is set, and of all kinds
+/// otherwise.
 fn row(machine: Machine, numbers: &mut Numbers, is_saved: bool) -> Row {
     let word = i64::from(machine.word());
     let mut registers: Vec<u8> = (0..numbers.below(6))

@@ -113,8 +113,8 @@ fn median(runs: &[Taken], what: fn(&Taken) -> f64) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Prints a table of the medians. The first column is the CPU time on one core: as a multiple of that
-/// of the job beside, or in seconds.
+/// Prints a table of the medians. The first column is the CPU time on one core: as a multiple of
+/// that of the job beside, or in seconds.
 pub fn print(jobs: &[Job], results: &[Runs]) {
     println!("| job | one core | wall, s | CPU, s | memory, MB | beside | wall | CPU | goal |");
     println!("|---|--:|--:|--:|--:|---|--:|--:|--:|");

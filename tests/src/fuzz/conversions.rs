@@ -174,7 +174,8 @@ pub fn convert(data: &[u8]) {
 }
 
 /// Sanitizes a recording; the last byte of `data` selects how. The output is checked before it
-/// appears, so a recording that is not clean panics here. What was sanitized can be sanitized again.
+/// appears, so a recording that is not clean panics here. What was sanitized can be sanitized
+/// again.
 pub fn sanitize(data: &[u8]) {
     let choice = data.last().copied().unwrap_or(0);
     let audience = match choice & 1 {

@@ -107,8 +107,8 @@ fn options_of_inject_may_be_repeated() {
     assert!(twice.contains("a value is required"), "{twice}");
 }
 
-/// The forms of options that perf's parser accepts: abbreviations, `=` or a word, several short ones
-/// together, negations. Each with the same in full.
+/// The forms of options that perf's parser accepts: abbreviations, `=` or a word, several short
+/// ones together, negations. Each with the same in full.
 #[test]
 fn options_of_inject_may_have_the_forms_of_perf() {
     let folder = folder();

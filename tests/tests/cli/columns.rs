@@ -258,8 +258,8 @@ fn a_directory_that_cannot_be_written_ends_the_command() {
     assert!(output.stderr.contains("fleet"), "{}", output.stderr);
 }
 
-/// Runs a judge in `folder` with Python, and notes the engines that are not installed. Returns whether
-/// there was something to compare.
+/// Runs a judge in `folder` with Python, and notes the engines that are not installed. Returns
+/// whether there was something to compare.
 fn judged(judge: &str, folder: &Path, words: &[&OsStr]) -> bool {
     let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
     let mut command = Command::new(&python);
@@ -282,8 +282,8 @@ fn judged(judge: &str, folder: &Path, words: &[&OsStr]) -> bool {
     true
 }
 
-/// Other programs read the same values of all fixtures as `dump --json` shows, and answer the queries
-/// of docs/parquet.md alike.
+/// Other programs read the same values of all fixtures as `dump --json` shows, and answer the
+/// queries of docs/parquet.md alike.
 #[test]
 fn engines_read_the_same_values() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -202,8 +202,8 @@ fn mappings_are_those_of_the_time() {
     assert!(notes.contains("does not contain its build ID"), "{notes}");
 }
 
-/// Threads help with long callchains, and the result is the same as without them, also for the short
-/// ones and the other records between them.
+/// Threads help with long callchains, and the result is the same as without them, also for the
+/// short ones and the other records between them.
 #[test]
 fn long_callchains_are_unwound_by_threads() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -149,8 +149,8 @@ fn is_of_pipe_head(difference: &str) -> bool {
         || difference.starts_with("feature COMPRESSED: ratio ")
 }
 
-/// Returns what contradicts a law about two results. Only `exact` ones have equal bytes: the data in
-/// compressed records, and the head of a pipe, can differ.
+/// Returns what contradicts a law about two results. Only `exact` ones have equal bytes: the data
+/// in compressed records, and the head of a pipe, can differ.
 fn contradiction(
     law: &str,
     exact: bool,
@@ -199,8 +199,8 @@ fn series(random: &mut Random) -> Vec<&'static Operation> {
     if random.below(3) == 0 {
         operations[0] = &SLICE;
     }
-    // Compression comes last, and deferred callchains are those of the input, where no stage has cut
-    // them.
+    // Compression comes last, and deferred callchains are those of the input, where no stage has
+    // cut them.
     let last = operations.pop();
     operations.retain(|operation| operation.name != COMPRESS);
     operations.extend(last);

@@ -215,8 +215,8 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         // Without the section that cannot be read, perf looks for the build IDs on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
         let questions = if has_lost { &all[..2] } else { &all };
-        // Of some sections that share bytes, perf prints memory that it did not initialise: it differs
-        // each time.
+        // Of some sections that share bytes, perf prints memory that it did not initialise: it
+        // differs each time.
         let expected = said(perf, &path, questions)
             .filter(|first| !is_unreadable && said(perf, &path, questions).as_ref() == Some(first));
         // Unreadable sections are removed for an older perf.

@@ -234,7 +234,8 @@ fn conditions(part: &Value) -> Option<Select> {
     Some(select)
 }
 
-/// Returns the records of a recording that the kernel writes, with their times, in the order of time.
+/// Returns the records of a recording that the kernel writes, with their times, in the order of
+/// time.
 fn records(path: &Path) -> Vec<(Option<u64>, RecordType, Vec<u8>)> {
     let mut all = Vec::new();
     let mut records = perfdata_core::open(path).expect("a recording").by_time();

@@ -309,8 +309,8 @@ fn recordings_with_objects_have_perfs_callchains() {
     }
 }
 
-/// Recordings of s390x, whose libraries belong to the perf for s390x. Their program is not there, so
-/// perf leaves out the return address in it.
+/// Recordings of s390x, whose libraries belong to the perf for s390x. Their program is not there,
+/// so perf leaves out the return address in it.
 #[test]
 fn recordings_of_s390x_have_perfs_callchains() {
     let root = recordings::root().join("../shared/recordings");
@@ -432,8 +432,8 @@ fn programs_of_this_machine_have_perfs_callchains() {
         if let Some(counts) = compare(name, &path, &made.path(), None) {
             let all = counts.equal + counts.longest + counts.perf_is_shorter;
             assert!(all >= 20, "{name}: {counts:?}");
-            // Some stacks of goroutines end with an address that is not in a function, and perf leaves
-            // it out.
+            // Some stacks of goroutines end with an address that is not in a function, and perf
+            // leaves it out.
             assert!(counts.equal * 10 >= all * 7, "{name}: {counts:?}");
             // Samples at the moment of exec, when the mappings change.
             assert!(counts.wrong.len() * 100 <= all, "{name}: {counts:?}");

@@ -1,7 +1,8 @@
 //! The command lines of perf's own tests of `perf inject` (tools/perf/tests/shell in Linux 7.2:
 //! pipe_test.sh, inject-callchain.sh, inject_aslr.sh, jitdump-python.sh, test_java_symbol.sh,
-//! record+zstd_comp_decomp.sh, record+zstd_comp_decomp_multi_record.sh, test_intel_pt.sh), with `perfconv inject` in place of `perf inject`.
-//! perf finds in the result what these tests look for. And the forms of options that perf accepts.
+//! record+zstd_comp_decomp.sh, record+zstd_comp_decomp_multi_record.sh, test_intel_pt.sh), with
+//! `perfconv inject` in place of `perf inject`. perf finds in the result what these tests look for.
+//! And the forms of options that perf accepts.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -15,8 +15,8 @@ use perfdata_tests::skipped;
 
 use super::jit_perf::{judges, script, with_code};
 
-/// A runtime: its name, the file with its program, the shell command that runs it, and a part of the
-/// names of its functions.
+/// A runtime: its name, the file with its program, the shell command that runs it, and a part of
+/// the names of its functions.
 struct Runtime {
     name: &'static str,
     file: &'static str,

@@ -11,8 +11,8 @@ use perfdata_tests::perf;
 use perfdata_tests::skipped;
 use serde_json::Value;
 
-/// Returns the largest sum of each process: its resident memory in bytes. Memory belongs to the first
-/// process that uses it, until it ends or has other memory.
+/// Returns the largest sum of each process: its resident memory in bytes. Memory belongs to the
+/// first process that uses it, until it ends or has other memory.
 fn largest(text: &str) -> HashMap<String, i64> {
     // For each memory its process and the sizes by kind.
     let mut memory: HashMap<&str, (&str, HashMap<&str, i64>)> = HashMap::new();

@@ -1,6 +1,6 @@
-//! perf shows a sanitized recording as the original, under other names: the same samples in the same
-//! order, with the same events, groups, callchain depths and differences of times; for a vendor, also
-//! the same symbols.
+//! perf shows a sanitized recording as the original, under other names: the same samples in the
+//! same order, with the same events, groups, callchain depths and differences of times; for a
+//! vendor, also the same symbols.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -198,8 +198,9 @@ fn without_stacks(path: &Path) -> Option<Converted> {
     thinned
 }
 
-/// Returns whether this perf crashes: all files of the recording have the same build ID, and whether
-/// 6.12 survives that depends on their names. Without the section BUILD_ID, it shows the same as 7.2.
+/// Returns whether this perf crashes: all files of the recording have the same build ID, and
+/// whether 6.12 survives that depends on their names. Without the section BUILD_ID, it shows the
+/// same as 7.2.
 fn crashes(perf: &Perf, recording: &Recording) -> bool {
     recording.name == "6.12-aarch64-odd-names" && perf.version.to_string() == "6.12"
 }

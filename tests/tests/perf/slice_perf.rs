@@ -1,5 +1,5 @@
-//! Slices compared with perf: `perf script` of a slice prints what it prints for the whole recording
-//! with the same conditions.
+//! Slices compared with perf: `perf script` of a slice prints what it prints for the whole
+//! recording with the same conditions.
 
 use std::path::Path;
 
@@ -128,8 +128,8 @@ fn without_unnamed(text: &str) -> String {
         .collect()
 }
 
-/// Returns the output without what depends on other parts of the recording: offsets in AUX data, and
-/// errors of its decoding, which a cut can shorten.
+/// Returns the output without what depends on other parts of the recording: offsets in AUX data,
+/// and errors of its decoding, which a cut can shorten.
 fn without_offsets(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines

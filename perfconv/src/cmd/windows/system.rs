@@ -26,8 +26,8 @@ pub fn write_error(text: &[u8]) {
     let _ = io::stderr().write_all(text);
 }
 
-/// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None` if
-/// the word is not Unicode.
+/// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None`
+/// if the word is not Unicode.
 pub fn tail(word: &OsStr, at: usize) -> Option<OsString> {
     word.to_str()?.get(at..).map(OsString::from)
 }

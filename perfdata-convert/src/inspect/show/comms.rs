@@ -51,8 +51,8 @@ pub struct Comms {
     recent: Vec<Option<(u32, ThreadId)>>,
     /// Samples by the index of the name.
     sums: Vec<u64>,
-    /// Waiting samples (time and thread): those up to the time `complete`, which the end of the round
-    /// settles, and younger ones. Waiting changes with their times.
+    /// Waiting samples (time and thread): those up to the time `complete`, which the end of the
+    /// round settles, and younger ones. Waiting changes with their times.
     due: Vec<(u64, u32)>,
     younger: Vec<(u64, u32)>,
     changes: Vec<(u64, Change)>,
@@ -235,8 +235,8 @@ impl Comms {
         }
         of.iter_mut()
             .for_each(|of| of.samples.resize(of.times.len() + 1, 0));
-        // Samples of the same thread are mostly adjacent: the thread, its changes, and the number of
-        // samples that are not counted yet.
+        // Samples of the same thread are mostly adjacent: the thread, its changes, and the number
+        // of samples that are not counted yet.
         let mut last: Option<(u32, Option<usize>)> = None;
         let mut adjacent = 0;
         for &(time, tid) in samples {

@@ -89,8 +89,8 @@ fn without_zeros(out: &mut [u8; ROOM], number: u64) -> usize {
     8 - zeros as usize
 }
 
-/// Returns the values of the eight digits of a number below [`EIGHT_DIGITS`], the first in the lowest
-/// byte. The quotients by 100 and 10 are products with a reciprocal, for all digits at once.
+/// Returns the values of the eight digits of a number below [`EIGHT_DIGITS`], the first in the
+/// lowest byte. The quotients by 100 and 10 are products with a reciprocal, for all digits at once.
 #[inline]
 fn eight_digits(number: u64) -> u64 {
     let halves = (number / 10_000) | ((number % 10_000) << 32);

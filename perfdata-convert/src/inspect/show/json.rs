@@ -363,8 +363,8 @@ impl Json {
     }
 }
 
-/// Appends the context markers of the callchain `name`, which precedes them: their indexes and names,
-/// on the same line.
+/// Appends the context markers of the callchain `name`, which precedes them: their indexes and
+/// names, on the same line.
 pub(super) fn push_contexts(out: &mut Vec<u8>, name: &str, words: impl Iterator<Item = u64>) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());

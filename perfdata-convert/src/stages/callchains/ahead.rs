@@ -135,8 +135,8 @@ impl Ahead {
         }
     }
 
-    /// Processes a record of the stream that changes mappings. With times, it only adds mappings that
-    /// the input does not contain: a previous stage has inserted them.
+    /// Processes a record of the stream that changes mappings. With times, it only adds mappings
+    /// that the input does not contain: a previous stage has inserted them.
     ///
     /// # Errors
     /// The record is corrupt, or the mappings exceed the limits.
@@ -204,8 +204,8 @@ pub(super) struct ProcessMaps<'a> {
 }
 
 impl<'a> ProcessMaps<'a> {
-    /// Returns the mappings in `space`. `ids` contains the object of each DSO; `None` if it is not a
-    /// file.
+    /// Returns the mappings in `space`. `ids` contains the object of each DSO; `None` if it is not
+    /// a file.
     pub(super) fn new(space: Option<&'a Space<Piece>>, ids: &'a [Option<ObjectId>]) -> Self {
         ProcessMaps {
             space,

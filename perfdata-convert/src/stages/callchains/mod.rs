@@ -5,8 +5,8 @@
 //! them once, so that the samples have ordinary callchains, and are much smaller.
 //!
 //! A sample needs the mappings at its time, but the records of a recording are not in the order of
-//! time. So the stage reads the mappings of the whole recording ahead. The order of the records does
-//! not change.
+//! time. So the stage reads the mappings of the whole recording ahead. The order of the records
+//! does not change.
 
 mod ahead;
 mod batch;
@@ -59,8 +59,8 @@ struct Unwind {
     shared: Option<Arc<Shared>>,
 }
 
-/// Replaces copies of user stacks by callchains, or drops them. Applies to events whose samples have
-/// callchains, user registers and user stacks; others do not change.
+/// Replaces copies of user stacks by callchains, or drops them. Applies to events whose samples
+/// have callchains, user registers and user stacks; others do not change.
 ///
 /// ```no_run
 /// use perfdata_convert::io::Output;

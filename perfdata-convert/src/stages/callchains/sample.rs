@@ -182,8 +182,8 @@ impl Rewriter<'_> {
         Ok(outcome)
     }
 
-    /// Puts the words that follow the recorded ones into the buffer of frames. Returns the number of
-    /// recorded words that are kept, and what was done.
+    /// Puts the words that follow the recorded ones into the buffer of frames. Returns the number
+    /// of recorded words that are kept, and what was done.
     fn chain(
         &mut self,
         recorded: impl Iterator<Item = u64> + Clone,

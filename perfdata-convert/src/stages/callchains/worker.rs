@@ -18,8 +18,8 @@ use crate::error::Error;
 /// Number of batches that wait or are processed, for each thread.
 const WAITING: usize = 2;
 
-/// Average number of user frames above which other threads are used. Copying a sample to another thread
-/// takes as long as unwinding some ten frames.
+/// Average number of user frames above which other threads are used. Copying a sample to another
+/// thread takes as long as unwinding some ten frames.
 const DEEP: usize = 32;
 
 /// Number of samples of which the average is computed.
@@ -135,14 +135,14 @@ impl Workers {
         }
     }
 
-    /// Returns whether a sample is better unwound on the calling thread. Once it is not, it is not for
-    /// all following samples.
+    /// Returns whether a sample is better unwound on the calling thread. Once it is not, it is not
+    /// for all following samples.
     pub(super) fn is_alone(&self) -> bool {
         self.count <= 1 || !self.are_deep
     }
 
-    /// Unwinds a sample on the calling thread, which need not copy it. Replaces the contents of `out` by
-    /// the converted sample.
+    /// Unwinds a sample on the calling thread, which need not copy it. Replaces the contents of
+    /// `out` by the converted sample.
     ///
     /// # Errors
     /// The sample is corrupt.
@@ -211,8 +211,8 @@ impl Workers {
         self.results.push_back(result);
     }
 
-    /// Returns the next result, if there is one and it should not wait any longer: all of them at the
-    /// end, otherwise those before the batches that the threads need.
+    /// Returns the next result, if there is one and it should not wait any longer: all of them at
+    /// the end, otherwise those before the batches that the threads need.
     pub(super) fn next(&mut self, is_end: bool) -> Option<Result<Unwound, Error>> {
         let most = self.threads.len().saturating_mul(WAITING);
         if !is_end && self.results.len() <= most {

@@ -92,8 +92,8 @@ impl Decoder {
         self.to = events.clone();
     }
 
-    /// Writes the samples of all records before a record of the kernel, and processes what that says
-    /// about tasks.
+    /// Writes the samples of all records before a record of the kernel, and processes what that
+    /// says about tasks.
     pub(super) fn see(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let recording = next.recording();
         let time = recording

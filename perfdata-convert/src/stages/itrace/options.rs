@@ -35,8 +35,8 @@ const LAST_BRANCHES: u32 = 64;
 /// (`PERF_ITRACE_MAX_CALLCHAIN_SZ`).
 const LARGEST: u64 = 1024;
 
-/// Letters without a meaning for Arm SPE: transactions, PTWRITE, power and other events, interrupts,
-/// cycles without instructions, and how a decoder works.
+/// Letters without a meaning for Arm SPE: transactions, PTWRITE, power and other events,
+/// interrupts, cycles without instructions, and how a decoder works.
 const OTHERS: &str = "xwpoIyqAZT";
 
 impl ItraceOptions {

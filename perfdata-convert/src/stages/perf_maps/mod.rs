@@ -78,8 +78,8 @@ pub struct PerfMaps {
     memory: BTreeMap<u32, Ranges>,
     /// The number of ranges in it.
     ranges: u64,
-    /// The images of each process whose perf map was looked for, by their first addresses; `None` if
-    /// there is none.
+    /// The images of each process whose perf map was looked for, by their first addresses; `None`
+    /// if there is none.
     made: HashMap<u32, Option<BTreeMap<u64, Made>>>,
     /// Whether the recording was made on this machine, since the first perf map.
     is_own: Option<bool>,

@@ -2,14 +2,14 @@
 //!
 //! The ranges of all mappings of the recording are joined where they touch or overlap. Each of the
 //! resulting islands gets a new place, so that offsets in a mapping, and with them symbols, stay.
-//! The place depends on the key and on the file and the offset at the start of the island, not on the
-//! original address: the order of the islands would reveal a part of it. The same file is at the same
-//! place in other recordings with the same key, as long as the place is free. Addresses that nothing
-//! maps become 0.
+//! The place depends on the key and on the file and the offset at the start of the island, not on
+//! the original address: the order of the islands would reveal a part of it. The same file is at
+//! the same place in other recordings with the same key, as long as the place is free. Addresses
+//! that nothing maps become 0.
 //!
 //! The places do not depend on the process or the time, so an address can be converted without
-//! knowing whose it is. The kernel's image has a fixed place. Below 4 GiB there is not enough space:
-//! there, the islands follow each other.
+//! knowing whose it is. The kernel's image has a fixed place. Below 4 GiB there is not enough
+//! space: there, the islands follow each other.
 
 use std::ops::Range;
 
@@ -126,8 +126,8 @@ impl Addresses {
         ranges.saturating_mul(64)
     }
 
-    /// Adds what follows the code of the kernel's image up to the next mapping: the record maps only
-    /// the code, but there are symbols behind it, which perf uses (`maps__fixup_end`,
+    /// Adds what follows the code of the kernel's image up to the next mapping: the record maps
+    /// only the code, but there are symbols behind it, which perf uses (`maps__fixup_end`,
     /// tools/perf/util/maps.c, 7.2).
     fn extend_image(&mut self) {
         /// More than the size of an image in bytes: its code, data and the code for the start.
@@ -234,8 +234,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the range with `address` of a single address space: its first and its last address, and
-    /// what is added to each.
+    /// Returns the range with `address` of a single address space: its first and its last address,
+    /// and what is added to each.
     pub(super) fn range_of(&self, space: Space, address: u64) -> Option<(u64, u64, u64)> {
         let map = match space {
             Space::Kernel => &self.kernel,

@@ -78,8 +78,8 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Returns an area at `base`; at a higher place, in steps of its size, if new addresses would be
-    /// among those of the original, `old`.
+    /// Returns an area at `base`; at a higher place, in steps of its size, if new addresses would
+    /// be among those of the original, `old`.
     pub(super) fn new(base: u64, size: u64, old: &[Mapping]) -> Self {
         const TRIES: u64 = 16;
         let is_free = |base: &u64| {

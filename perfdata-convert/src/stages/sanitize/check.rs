@@ -1,7 +1,8 @@
 //! The check of the complete output, before it appears.
 //!
 //! Two independent checks: every field of the output is one that the stage may have written, and no
-//! replaced name and no original address is in any byte of it. See docs/sharing.md for their limits.
+//! replaced name and no original address is in any byte of it. See docs/sharing.md for their
+//! limits.
 //!
 //! Samples that consist of numbers are checked [while they are written](super::written), all others
 //! after the end, when all names are known.
@@ -210,15 +211,16 @@ impl Check<'_> {
     fn record(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
         let is_numbers = self.fields_of(raw, events)?;
         let is_memory = raw.kind == RecordType::SAMPLE && self.fields.state.policy.keeps_memory();
-        // Every word of the sample is a number of a field that was checked. Where two numbers touch,
-        // the bytes of a name or an address only occur by chance.
+        // Every word of the sample is a number of a field that was checked. Where two numbers
+        // touch, the bytes of a name or an address only occur by chance.
         if is_numbers || is_memory {
             return Ok(());
         }
         found_in(self.needles, raw.bytes, raw.offset, &EVERYWHERE)
     }
 
-    /// Checks the fields of a record. Returns whether it is a sample of which every word is a number.
+    /// Checks the fields of a record. Returns whether it is a sample of which every word is a
+    /// number.
     fn fields_of(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<bool> {
         let content = raw
             .kind

@@ -1,7 +1,7 @@
 //! Numbers that are equal to an address, but not by chance.
 
-/// Returns whether a number that is equal to an address is not so by chance: enough of its bytes are
-/// neither those of small numbers nor those of -1.
+/// Returns whether a number that is equal to an address is not so by chance: enough of its bytes
+/// are neither those of small numbers nor those of -1.
 pub(super) fn is_distinct(address: u64) -> bool {
     distinct_bytes(address) >= 4 && !is_text(address)
 }
@@ -19,8 +19,8 @@ pub(super) fn is_distinct_in_reversed_bytes(address: u64) -> bool {
     distinct_bytes(address) >= 5 && !is_text(address)
 }
 
-/// Returns whether the bytes of an address may be a part of a name. No address that a processor uses
-/// has more than 6 such bytes.
+/// Returns whether the bytes of an address may be a part of a name. No address that a processor
+/// uses has more than 6 such bytes.
 fn is_text(address: u64) -> bool {
     let bytes = address.to_le_bytes();
     bytes

@@ -143,8 +143,8 @@ impl Sanitize {
         Ok(())
     }
 
-    /// Gives new values to the sections of `recording`, except those that were there before the first
-    /// stage ended. `from` is the recording before the stage.
+    /// Gives new values to the sections of `recording`, except those that were there before the
+    /// first stage ended. `from` is the recording before the stage.
     fn sections(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
         let state = state_of(&mut self.state)?;
         let endian = recording.endian;

@@ -17,21 +17,22 @@ use super::state::{REMEMBERED, State};
 /// The maximum number of numbers that may be original addresses and wait for the end.
 const SUSPECTS: usize = 1 << 16;
 
-/// Checks numbers: which of them the stage may write. Which original addresses and process IDs there
-/// are is only known at the end: [`finish`](Self::finish) compares them.
+/// Checks numbers: which of them the stage may write. Which original addresses and process IDs
+/// there are is only known at the end: [`finish`](Self::finish) compares them.
 #[derive(Debug)]
 pub(super) struct Numbers {
     addresses: Arc<Addresses>,
     actions: [Action; Content::ALL.len()],
     /// The last ranges of new addresses.
     new: Ranges,
-    /// The process IDs, as far as there may be pseudonyms that are remembered, with a field of each,
-    /// and the last of them.
+    /// The process IDs, as far as there may be pseudonyms that are remembered, with a field of
+    /// each, and the last of them.
     pids: HashMap<u32, &'static str, RandomState>,
     last_pids: [u32; 256],
     /// The original addresses, if all of them are known.
     originals: Option<Arc<HashSet<u64, RandomState>>>,
-    /// If they are not: the numbers that are original addresses by their range, with a field of each.
+    /// If they are not: the numbers that are original addresses by their range, with a field of
+    /// each.
     suspects: HashMap<u64, &'static str, RandomState>,
     /// The first field that is not clean.
     found: Option<(&'static str, Content)>,

@@ -67,8 +67,8 @@ impl RawFields {
         self.fields.contains_key(&config)
     }
 
-    /// Replaces all other bytes of the raw data of a sample with zeros. The number of the tracepoint
-    /// at the start stays.
+    /// Replaces all other bytes of the raw data of a sample with zeros. The number of the
+    /// tracepoint at the start stays.
     pub(super) fn clear_others(&self, config: u64, raw: &mut [u8]) {
         /// Size of `common_type` in bytes.
         const NUMBER: usize = 2;

@@ -59,8 +59,8 @@ impl Sanitize {
         Ok(self.to.rewrite_sample(event, sample, endian, state, chain))
     }
 
-    /// Gives new values to the samples among the records at the start of `bytes`, of which all parts
-    /// stay, up to the first other record. Returns their size in bytes and their number.
+    /// Gives new values to the samples among the records at the start of `bytes`, of which all
+    /// parts stay, up to the first other record. Returns their size in bytes and their number.
     fn samples_at_start(&mut self, bytes: &mut [u8], endian: Endian) -> Result<(usize, usize)> {
         let (mut len, mut count) = (0, 0);
         while let Some(rest) = bytes.get_mut(len..)

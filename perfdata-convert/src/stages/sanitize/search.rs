@@ -46,8 +46,8 @@ impl<'a> Needles<'a> {
         all
     }
 
-    /// Searches for addresses, too: in this byte order, and in the other one if they do not occur in
-    /// it by chance.
+    /// Searches for addresses, too: in this byte order, and in the other one if they do not occur
+    /// in it by chance.
     pub(super) fn with_numbers(
         mut self,
         numbers: &'a HashSet<u64, RandomState>,
@@ -91,8 +91,8 @@ impl<'a> Needles<'a> {
         });
     }
 
-    /// Returns the offset and the size of the first string or number in `bytes` for which `is_meant`
-    /// is true.
+    /// Returns the offset and the size of the first string or number in `bytes` for which
+    /// `is_meant` is true.
     pub(super) fn first_in(
         &self,
         bytes: &[u8],

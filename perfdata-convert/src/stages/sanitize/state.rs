@@ -28,8 +28,8 @@ pub(super) const FIRST: u64 = 1_000_000_000;
 /// The maximum number of original addresses and process IDs that are remembered.
 pub(super) const REMEMBERED: usize = 1 << 16;
 
-/// The maximum number of addresses that are looked up in order to remember them: in a large recording,
-/// each lookup costs more than the rest of its sample.
+/// The maximum number of addresses that are looked up in order to remember them: in a large
+/// recording, each lookup costs more than the rest of its sample.
 const LOOKED_UP: u32 = 1 << 18;
 
 /// What decides the new value of a field, and what was seen so far.
@@ -112,8 +112,8 @@ impl State {
         }
     }
 
-    /// Returns the new ID for `id` of an event. `is_known` IDs are numbered; others get a number that
-    /// none of them has.
+    /// Returns the new ID for `id` of an event. `is_known` IDs are numbered; others get a number
+    /// that none of them has.
     fn id(&mut self, id: u64, is_known: bool) -> u64 {
         if id == 0 {
             return 0;

@@ -44,8 +44,8 @@ pub(super) fn read(source: &InputSource, recording: &Recording, state: &mut Stat
     Ok(())
 }
 
-/// Returns what the survey needs of the records of a type: of samples only the time, which is one of
-/// the first words.
+/// Returns what the survey needs of the records of a type: of samples only the time, which is one
+/// of the first words.
 fn extent(kind: RecordType) -> Extent {
     match kind {
         RecordType::SAMPLE => Extent::Head,

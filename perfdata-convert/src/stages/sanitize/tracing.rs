@@ -1,5 +1,5 @@
-//! The formats of tracepoints: those of the kernel stay; of those that somebody added, only the form
-//! stays.
+//! The formats of tracepoints: those of the kernel stay; of those that somebody added, only the
+//! form stays.
 
 use perfdata_core::content::Content;
 use perfdata_core::feature::TracingData;

@@ -1,8 +1,8 @@
 //! The check of samples while they are written.
 //!
 //! Most records of a recording are samples that consist of numbers, and what these may be is known
-//! before the first one. It sees the bytes that the file receives, whoever made them. What else is in
-//! the file is [checked](super::check) at the end.
+//! before the first one. It sees the bytes that the file receives, whoever made them. What else is
+//! in the file is [checked](super::check) at the end.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -102,8 +102,8 @@ impl Written {
         }
     }
 
-    /// Checks the samples among the whole records at the start of `bytes`. Returns the number of bytes
-    /// of these records.
+    /// Checks the samples among the whole records at the start of `bytes`. Returns the number of
+    /// bytes of these records.
     fn whole_records(&mut self, bytes: &[u8]) -> usize {
         let mut used = 0;
         while let Some(rest) = bytes.get(used..)

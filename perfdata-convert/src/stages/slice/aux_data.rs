@@ -36,8 +36,8 @@ impl AuxData {
             .saturating_mul(size_of::<(u64, u32, u32)>())
     }
 
-    /// Adds the records that are not selected to `dropped`, and the others to their `parts`. Returns
-    /// the number of the others. A trace of a thread has the CPU -1.
+    /// Adds the records that are not selected to `dropped`, and the others to their `parts`.
+    /// Returns the number of the others. A trace of a thread has the CPU -1.
     pub(super) fn finish(
         self,
         select: &Select,

@@ -31,8 +31,8 @@ pub(super) struct Counters {
 type Key = (u64, Option<u32>);
 
 impl Counters {
-    /// Processes a sample. If it belongs to a `part`, sets the values for this part. Returns whether
-    /// a value changed.
+    /// Processes a sample. If it belongs to a `part`, sets the values for this part. Returns
+    /// whether a value changed.
     pub(super) fn see(
         &mut self,
         sample: &mut Sample,
@@ -96,8 +96,8 @@ fn values(read: &mut ReadValue, id: Option<u64>) -> impl Iterator<Item = (u64, &
         .chain(group.map(move |counter| (counter.id.or(id).unwrap_or(0), &mut counter.value)))
 }
 
-/// Returns whether an event is inherited by new threads, so that several threads count for one event
-/// ID.
+/// Returns whether an event is inherited by new threads, so that several threads count for one
+/// event ID.
 pub(super) fn is_inherited(event: usize, events: &Events) -> bool {
     events
         .get(event)

@@ -121,8 +121,8 @@ impl Parts {
         self.ordinals.of(number)
     }
 
-    /// Adds a record that is not a sample: the parts before its time do not need it. All parts after
-    /// it do, if it is not about a task. Records are passed in the order of time.
+    /// Adds a record that is not a sample: the parts before its time do not need it. All parts
+    /// after it do, if it is not about a task. Records are passed in the order of time.
     pub(super) fn record(&mut self, number: u64, time: Option<u64>, size: u64, is_of_task: bool) {
         self.others = self.others.saturating_add(size);
         if !is_of_task {
@@ -156,8 +156,8 @@ impl Parts {
         self.only.push((ordinal, parts.to_vec()));
     }
 
-    /// Adds a sample, and returns its part. `living` is the size of the records about living tasks in
-    /// bytes, which a part that starts now needs.
+    /// Adds a sample, and returns its part. `living` is the size of the records about living tasks
+    /// in bytes, which a part that starts now needs.
     ///
     /// # Errors
     /// There are too many parts, or a part would be too large.

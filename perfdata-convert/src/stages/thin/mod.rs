@@ -236,8 +236,8 @@ impl Thin {
         Ok(())
     }
 
-    /// Puts the shortened sample into the buffer without decoding it. Returns the number of words of
-    /// its callchain before, and after if it is cut; `None` if the sample must be decoded.
+    /// Puts the shortened sample into the buffer without decoding it. Returns the number of words
+    /// of its callchain before, and after if it is cut; `None` if the sample must be decoded.
     fn cut_in_place(
         &mut self,
         event: usize,

@@ -1,8 +1,8 @@
 //! BPF programs loaded during the recording, and their types (tools/perf/util/bpf-event.c,
 //! `perf_event__synthesize_one_bpf_prog`; util/bpf-utils.c, `get_bpf_prog_info_linear`).
 
-/// Implements writing, describing and rewriting for an enum whose variant `$known` holds a structure,
-/// and whose variant `Opaque` holds bytes that were not understood.
+/// Implements writing, describing and rewriting for an enum whose variant `$known` holds a
+/// structure, and whose variant `Opaque` holds bytes that were not understood.
 macro_rules! or_opaque {
     ($name:ident :: $known:ident) => {
         impl BinWrite for $name {

@@ -5,11 +5,11 @@
 //! to another record. If it does not, the next offset is searched from which on records follow; the
 //! bytes between are skipped and reported.
 //!
-//! `rules.rs` is the table of rules by which a record is judged, and `STARTS` in `search.rs` that of
-//! the evidence that records start at an offset. The decision about an offset (`step`) is no table:
-//! most of its conditions are searches, which read and use up a common effort, so that each is made
-//! only if the ones before have not decided. Rows could not be understood or moved separately, and
-//! would hide this order.
+//! `rules.rs` is the table of rules by which a record is judged, and `STARTS` in `search.rs` that
+//! of the evidence that records start at an offset. The decision about an offset (`step`) is no
+//! table: most of its conditions are searches, which read and use up a common effort, so that each
+//! is made only if the ones before have not decided. Rows could not be understood or moved
+//! separately, and would hide this order.
 
 mod block;
 mod evidence;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
 pub static FIXED: AtomicU64 = AtomicU64::new(0);
 
-/// Checks that removing parts of a sample, and words of its callchain, gives the same bytes with and
-/// without decoding it.
+/// Checks that removing parts of a sample, and words of its callchain, gives the same bytes with
+/// and without decoding it.
 fn cut_as_decoded(raw: &RawRecord<'_>, offsets: &SampleOffsets, record: &Record, is_whole: bool) {
     let Body::Sample(sample) = &record.body else {
         return;

@@ -202,8 +202,8 @@ const LENGTHS: [Length; 6] = [
     },
 ];
 
-/// Converts a dump in which a field has another value. Returns the notes, the mappings, and the size
-/// of all images in bytes.
+/// Converts a dump in which a field has another value. Returns the notes, the mappings, and the
+/// size of all images in bytes.
 fn converted(bytes: &[u8]) -> (Vec<String>, Vec<String>, u64) {
     let folder = CodeFolder::new();
     let path = folder.path("jit-5.dump");
@@ -220,8 +220,8 @@ fn converted(bytes: &[u8]) -> (Vec<String>, Vec<String>, u64) {
     (notes, records, size)
 }
 
-/// Puts a length into the dump. A note must contain `expected`, or there is no note about a problem if
-/// that is empty. Returns whether the second function was found.
+/// Puts a length into the dump. A note must contain `expected`, or there is no note about a problem
+/// if that is empty. Returns whether the second function was found.
 fn check(big: bool, name: &str, at: usize, value: Buf, expected: &str) -> bool {
     let mut bytes = dump(big);
     bytes[at..][..value.bytes.len()].copy_from_slice(&value.bytes);

@@ -210,8 +210,8 @@ fn formats_of_tracepoints_that_contradict_are_refused() {
     merge_with(Merge::default(), &inputs).expect("no event uses it");
 }
 
-/// The table of build IDs knows files by name: one that has two build IDs is left out. MMAP2 records
-/// keep the build ID of each.
+/// The table of build IDs knows files by name: one that has two build IDs is left out. MMAP2
+/// records keep the build ID of each.
 #[test]
 fn build_ids_of_one_name_stay_in_records() {
     let table = |names: &[(&str, u8)]| {

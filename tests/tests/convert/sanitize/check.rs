@@ -131,8 +131,8 @@ fn samples(output: &[u8]) -> Vec<Range<usize>> {
     whole.records.iter().filter_map(sample).collect()
 }
 
-/// A name and an address, in both byte orders: in the header, in attributes, in all records that are
-/// no samples, in the features, and behind them.
+/// A name and an address, in both byte orders: in the header, in attributes, in all records that
+/// are no samples, in the features, and behind them.
 #[test]
 fn an_original_is_found_wherever_it_is_in_a_file() {
     let clean = converted(ContainerKind::File, 0, b"", true).expect("it is clean");

@@ -17,8 +17,8 @@ use perfdata_tracepoint::{Formats, Like};
 
 use super::sanitized;
 
-/// A value of a recording: its record, attribute or feature with its number among those of its kind,
-/// the names of its field, and its number among the values of this field.
+/// A value of a recording: its record, attribute or feature with its number among those of its
+/// kind, the names of its field, and its number among the values of this field.
 type Place = (String, String, usize);
 
 /// All values of a recording with their contents.
@@ -266,8 +266,8 @@ fn each_word_keeps_what_it_names_and_nothing_else() {
     assert_eq!(found, all);
 }
 
-/// Each field of a tracepoint by itself: its bytes stay, all others are zeros but for the number of the
-/// tracepoint. Samples of other tracepoints have no raw data.
+/// Each field of a tracepoint by itself: its bytes stay, all others are zeros but for the number of
+/// the tracepoint. Samples of other tracepoints have no raw data.
 #[test]
 fn each_field_of_a_tracepoint_is_kept_by_itself() {
     let raws = |whole: &Whole| -> Vec<(Option<usize>, Option<Vec<u8>>)> {
@@ -349,8 +349,8 @@ fn each_field_of_a_tracepoint_is_kept_by_itself() {
 }
 
 /// With one key, what is the same is the same in recordings of one machine: pseudonyms of names,
-/// process IDs, build IDs, and the addresses of files that each of them maps once. With another key,
-/// nothing is.
+/// process IDs, build IDs, and the addresses of files that each of them maps once. With another
+/// key, nothing is.
 #[test]
 fn recordings_with_one_key_agree() {
     const NAMES: [&str; 3] = [

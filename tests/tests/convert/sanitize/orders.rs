@@ -1,4 +1,5 @@
-//! Conversions before or after sanitizing give the same recording, and directories stay directories.
+//! Conversions before or after sanitizing give the same recording, and directories stay
+//! directories.
 
 use std::fs;
 use std::path::Path;
@@ -24,8 +25,8 @@ fn sanitize() -> Stages {
     stages(Policy::new(Audience::Public))
 }
 
-/// Returns all records and features of an uncompressed recording in a file, without its container and
-/// its byte order, and without the features that depend on the container.
+/// Returns all records and features of an uncompressed recording in a file, without its container
+/// and its byte order, and without the features that depend on the container.
 fn model(bytes: Vec<u8>) -> Result<(Vec<String>, Vec<String>), String> {
     let stages: Stages = vec![Box::new(Decompress::default())];
     let file = into_memory(Input::from_source(bytes), Some(ContainerKind::File), stages);
@@ -145,8 +146,8 @@ fn is_directory(recording: &Recording) -> bool {
     container == Container::Directory
 }
 
-/// A directory can be sanitized as a directory: together, its files are what a sanitized file is, and
-/// the image of the kernel is not in it.
+/// A directory can be sanitized as a directory: together, its files are what a sanitized file is,
+/// and the image of the kernel is not in it.
 #[test]
 fn directories_stay_directories() {
     let mut all = recordings::fixtures();

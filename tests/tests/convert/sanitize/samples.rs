@@ -31,8 +31,8 @@ impl<T: Eq + std::hash::Hash + Clone + std::fmt::Debug> Pairs<T> {
     }
 }
 
-/// Every sample stays, with its place, its group and its time relative to the others; `verify` finds
-/// nothing new; every other record stays unless the mode removes its type.
+/// Every sample stays, with its place, its group and its time relative to the others; `verify`
+/// finds nothing new; every other record stays unless the mode removes its type.
 fn check(recording: &Recording, audience: Audience) -> Result<(), String> {
     let read = |path: &Path| -> Result<Whole, String> {
         let opened = convert(path, None, vec![Box::new(Decompress::default())]);

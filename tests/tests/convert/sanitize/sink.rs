@@ -7,8 +7,9 @@ use perfdata_tests::synth::{kind, sink};
 
 use super::{plain, sanitized, texts};
 
-/// Texts of the sink that a sanitized recording may contain: names that every machine has, the model
-/// of the processor, tracepoints and their formats, and numbers that configure a processor's event.
+/// Texts of the sink that a sanitized recording may contain: names that every machine has, the
+/// model of the processor, tracepoints and their formats, and numbers that configure a processor's
+/// event.
 const KEPT: &[&str] = &[
     "# compressed entry header",
     "'&%$#\"!87654321",

@@ -109,8 +109,8 @@ impl State {
         }
     }
 
-    /// Remembers an original address, while there are few. `is_mapped` says whether it is known that
-    /// something maps it.
+    /// Remembers an original address, while there are few. `is_mapped` says whether it is known
+    /// that something maps it.
     fn see(&mut self, address: u64, is_mapped: bool) {
         self.to_see = match self.seen.len() < REMEMBERED {
             true => self.to_see.saturating_sub(1),

@@ -1,4 +1,5 @@
-//! The end of the first pass: the parts and their order, and the records about tasks that they need.
+//! The end of the first pass: the parts and their order, and the records about tasks that they
+//! need.
 
 use perfdata_core::read::Limits;
 
