@@ -143,6 +143,15 @@ pub struct Whole {
 }
 
 impl Whole {
+    /// Returns the type and the bytes of each record with its payload; the bytes that are not
+    /// records belong to the last one.
+    pub fn records_with_payloads(&self) -> impl Iterator<Item = (RecordType, &[u8])> {
+        let starts = self.records.iter().skip(1).map(|(at, _)| *at);
+        let ends = starts.chain([self.stream.len()]);
+        let records = self.records.iter().zip(ends);
+        records.map(|((at, kind), end)| (*kind, &self.stream[*at..end]))
+    }
+
     /// Reads a recording to its end.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use std::{
 };
 
 use crate::{
-    golden::{self, Allowed, Difference, Uses},
+    golden::{self, Allowed, Difference, Tally, Uses},
     is_thorough,
     perf::{self, Output, Perf, Question},
     recordings::{Container, Endian, Form, Recording},
@@ -249,6 +249,32 @@ pub fn compare_answers(
         Ok(uses)
     } else {
         Err(format!("{perf}: {}", faults.join("\n")))
+    }
+}
+
+/// Does the same as [`compare`] for several perfs. Adds the accepted differences to `tally`, and
+/// returns what all perfs find.
+pub fn compare_by(
+    perfs: impl IntoIterator<Item = &'static Perf>,
+    original: &Recording,
+    converted: &Path,
+    allowed: &[Allowed],
+    tally: &Tally,
+) -> Result<(), String> {
+    all_of(perfs.into_iter().map(|perf| {
+        let uses = compare(original, converted, perf, allowed)?;
+        tally.add(&uses);
+        Ok(())
+    }))
+}
+
+/// Returns all errors of `results` as one.
+pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
+    let faults: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults.join("\n"))
     }
 }
 

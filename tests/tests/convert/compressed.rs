@@ -72,14 +72,7 @@ fn compressed() -> Vec<Recording> {
 fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
     let mut decoder = Decoder::new().map_err(|error| error.to_string())?;
     let (mut plain, mut carried) = (Vec::new(), Vec::new());
-    let ends = whole
-        .records
-        .iter()
-        .skip(1)
-        .map(|(at, _)| *at)
-        .chain([whole.stream.len()]);
-    for ((at, kind), end) in whole.records.iter().zip(ends) {
-        let bytes = &whole.stream[*at..end];
+    for (kind, bytes) in whole.records_with_payloads() {
         if !kind.is_compressed() {
             plain.extend_from_slice(bytes);
             continue;
@@ -148,18 +141,8 @@ fn perf_reads_the_same_records() {
     all.retain(|recording| is_thorough() || recording.is_fixture());
     recordings::check_all(&all, |recording| {
         let plain = decompressed(recording)?;
-        let mut faults = Vec::new();
-        for perf in judge::panel(recording)? {
-            match judge::compare(recording, &plain.path(), perf, COMPRESSED) {
-                Ok(uses) => tally.add(&uses),
-                Err(fault) => faults.push(fault),
-            }
-        }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+        let panel = judge::panel(recording)?;
+        judge::compare_by(panel, recording, &plain.path(), COMPRESSED, &tally)
     });
     eprint!("{}", tally.describe(COMPRESSED));
 }
@@ -491,31 +474,18 @@ fn perf_reads_what_is_compressed() {
     let allowed = [COMPRESSED, &[DIRECTORY]].concat();
     let tally = Tally::default();
     recordings::check_all(&all, |recording| {
-        let mut faults = Vec::new();
-        for kind in KINDS {
+        judge::all_of(KINDS.into_iter().map(|kind| {
             let packed = convert(&recording.path, None, compress(kind, 1))
                 .map_err(|error| error.to_string())?;
-            for perf in judge::panel(recording)? {
-                if kind == RecordType::COMPRESSED2
-                    && perf.version
-                        < (PerfVersion {
-                            major: 6,
-                            minor: 15,
-                        })
-                {
-                    continue;
-                }
-                match judge::compare(recording, &packed.path(), perf, &allowed) {
-                    Ok(uses) => tally.add(&uses),
-                    Err(fault) => faults.push(format!("{kind}: {fault}")),
-                }
-            }
-        }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+            let first = PerfVersion {
+                major: 6,
+                minor: 15,
+            };
+            let mut panel = judge::panel(recording)?;
+            panel.retain(|perf| kind != RecordType::COMPRESSED2 || perf.version >= first);
+            judge::compare_by(panel, recording, &packed.path(), &allowed, &tally)
+                .map_err(|fault| format!("{kind}: {fault}"))
+        }))
     });
     eprint!("{}", tally.describe(&allowed));
 }

@@ -61,18 +61,7 @@ fn perf_reads_the_file_as_the_directory() {
     recordings::check_all(&directories(), |recording| {
         let file = merged(&recording.path)?;
         let judges = judge::judges(recording)?;
-        let mut faults = Vec::new();
-        for perf in judges {
-            match judge::compare(recording, &file.path(), perf, ALLOWED) {
-                Ok(uses) => tally.add(&uses),
-                Err(fault) => faults.push(fault),
-            }
-        }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+        judge::compare_by(judges, recording, &file.path(), ALLOWED, &tally)
     });
     eprint!("{}", tally.describe(ALLOWED));
 }
@@ -100,18 +89,8 @@ fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
 }
 
 fn whole_records(whole: &Whole) -> Vec<Vec<u8>> {
-    let ends = whole
-        .records
-        .iter()
-        .skip(1)
-        .map(|(at, _)| *at)
-        .chain([whole.stream.len()]);
-    whole
-        .records
-        .iter()
-        .zip(ends)
-        .map(|((at, _), end)| whole.stream[*at..end].to_vec())
-        .collect()
+    let records = whole.records_with_payloads();
+    records.map(|(_, bytes)| bytes.to_vec()).collect()
 }
 
 /// Checks that the merged file contains all records of all files, those of each file in their
@@ -408,18 +387,14 @@ fn perf_reads_directories_that_were_converted() {
     let tally = Tally::default();
     recordings::check_all(&directories(), |recording| {
         let made = directory_of(&recording.path, || vec![Box::new(Decompress::default())])?;
-        let mut faults = Vec::new();
-        for perf in judge::judges(recording)? {
-            match judge::compare(recording, &made.path().join("made"), perf, ALLOWED) {
-                Ok(uses) => tally.add(&uses),
-                Err(fault) => faults.push(fault),
-            }
-        }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+        let judges = judge::judges(recording)?;
+        judge::compare_by(
+            judges,
+            recording,
+            &made.path().join("made"),
+            ALLOWED,
+            &tally,
+        )
     });
     eprint!("{}", tally.describe(ALLOWED));
 }

@@ -302,6 +302,22 @@ fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     )
 }
 
+/// Checks that conversions which write the file anew refuse `in.data` for this reason, and write
+/// nothing.
+fn all_refuse(folder: &Path, why: &str) {
+    for args in [
+        &["--compress"] as &[&str],
+        &["--compat", "6.1"],
+        &["--to", "pipe"],
+        &["--drop", "HOSTNAME"],
+    ] {
+        let (status, said) = run(folder, args);
+        assert_eq!(status, Some(1), "{args:?}: {said}");
+        assert!(said.contains(why), "{args:?}: {said}");
+        assert!(!folder.join("out.data").exists(), "{args:?}");
+    }
+}
+
 fn features(path: &Path) -> Vec<(FeatureId, Vec<u8>)> {
     Whole::read_file(path)
         .expect("a recording")
@@ -557,22 +573,8 @@ fn attributes_are_whole_or_refused() {
             .with(Part::Attrs, FileSection { size, ..attrs })
             .expect("the header says it");
         placed(folder.path(), &bytes);
-        for args in [
-            &["--compress"] as &[&str],
-            &["--compat", "6.1"],
-            &["--to", "pipe"],
-            &["--drop", "HOSTNAME"],
-        ] {
-            let (status, said) = run(folder.path(), args);
-            assert_eq!(status, Some(1), "{args:?}: {said}");
-            assert!(
-                said.contains(&format!(
-                    "the size of the attributes ({size}) is not a multiple of"
-                )),
-                "{said}"
-            );
-            assert!(!folder.path().join("out.data").exists(), "{args:?}");
-        }
+        let why = format!("the size of the attributes ({size}) is not a multiple of");
+        all_refuse(folder.path(), &why);
     }
 }
 
@@ -592,20 +594,8 @@ fn names_of_events_are_in_the_file_or_refused() {
             .with(Part::EventTypes, place)
             .expect("the header says it"),
     );
-    for args in [
-        &["--compress"] as &[&str],
-        &["--compat", "6.1"],
-        &["--to", "pipe"],
-        &["--drop", "HOSTNAME"],
-    ] {
-        let (status, said) = run(folder.path(), args);
-        assert_eq!(status, Some(1), "{args:?}: {said}");
-        assert!(
-            said.contains("the names of events (72 bytes) are outside of the file"),
-            "{said}"
-        );
-        assert!(!folder.path().join("out.data").exists(), "{args:?}");
-    }
+    let why = "the names of events (72 bytes) are outside of the file";
+    all_refuse(folder.path(), why);
 }
 
 /// Build IDs that are added after bytes that are not build IDs would not be read.

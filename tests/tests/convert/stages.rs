@@ -98,19 +98,9 @@ fn count(whole: &Whole, kind: RecordType) -> usize {
 
 /// Returns the bytes of the records with their payloads, except for those of one type.
 fn others(whole: &Whole, but: RecordType) -> Vec<u8> {
-    let ends = whole
-        .records
-        .iter()
-        .skip(1)
-        .map(|(at, _)| *at)
-        .chain([whole.stream.len()]);
-    let kept = whole
-        .records
-        .iter()
-        .zip(ends)
-        .filter(|((_, kind), _)| *kind != but);
-    kept.flat_map(|((at, _), end)| whole.stream[*at..end].to_vec())
-        .collect()
+    let records = whole.records_with_payloads();
+    let kept = records.filter(|(kind, _)| *kind != but);
+    kept.flat_map(|(_, bytes)| bytes.to_vec()).collect()
 }
 
 fn singles(want: impl Fn(&Whole) -> bool) -> Vec<(Recording, Whole)> {

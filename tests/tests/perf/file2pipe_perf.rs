@@ -191,15 +191,7 @@ fn pipes_read_as_the_files() {
         if !is_thorough() {
             judges.truncate(1);
         }
-        let faults: Vec<_> = judges
-            .into_iter()
-            .filter_map(|perf| compare(perf).err())
-            .collect();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+        judge::all_of(judges.into_iter().map(compare))
     });
     eprint!("{}", tally.describe(ALLOWED));
     if perf::all().len() == 6 && is_thorough() {

@@ -50,18 +50,7 @@ fn files_read_as_the_pipes() {
                 &known,
             )?);
         }
-        let compare = |perf| {
-            judge::compare(pipe, &file.path(), perf, PIPE_TO_FILE).map(|uses| tally.add(&uses))
-        };
-        let faults: Vec<_> = judges
-            .into_iter()
-            .filter_map(|perf| compare(perf).err())
-            .collect();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("\n"))
-        }
+        judge::compare_by(judges, pipe, &file.path(), PIPE_TO_FILE, &tally)
     });
     eprint!("{}", tally.describe(PIPE_TO_FILE));
     if is_thorough()
