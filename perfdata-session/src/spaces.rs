@@ -251,11 +251,7 @@ impl<T: Copy> AddressSpaces<T> {
 
     /// Frees the slot of a process.
     fn forget(&mut self, id: ProcessId) {
-        let Some(process) = self
-            .processes
-            .get_mut(id.place)
-            .filter(|process| process.generation == id.generation)
-        else {
+        let Some(process) = self.process_mut(id) else {
             return;
         };
         let owner = process.owner.take();
@@ -267,6 +263,13 @@ impl<T: Copy> AddressSpaces<T> {
         {
             self.by_pid.remove(&owner);
         }
+    }
+
+    /// Returns the process, unless its slot was freed.
+    fn process_mut(&mut self, id: ProcessId) -> Option<&mut Process<T>> {
+        self.processes
+            .get_mut(id.place)
+            .filter(|process| process.generation == id.generation)
     }
 
     fn process_at(&self, id: ProcessId) -> Option<&Process<T>> {
@@ -326,11 +329,7 @@ impl<T: Copy> AddressSpaces<T> {
 
     /// Ends a thread of a process. The process ends with its last thread.
     pub(crate) fn end_thread(&mut self, id: ProcessId) {
-        let Some(process) = self
-            .processes
-            .get_mut(id.place)
-            .filter(|process| process.generation == id.generation)
-        else {
+        let Some(process) = self.process_mut(id) else {
             return;
         };
         process.threads = process.threads.saturating_sub(1);

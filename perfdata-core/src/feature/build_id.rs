@@ -75,14 +75,7 @@ impl BuildIdEntry {
         let needed = name.len().max(until_nul(name).len().saturating_add(1));
         let whole = without_name.saturating_add(needed).next_multiple_of(8);
         name.resize(whole.saturating_sub(without_name), 0);
-        let body = Body::HeaderBuildId(build_id);
-        Record {
-            kind: RecordType::HEADER_BUILD_ID,
-            misc,
-            body,
-            tail: Vec::new(),
-            sample_id: None,
-        }
+        Record::new(Body::HeaderBuildId(build_id)).with_misc(misc)
     }
 
     /// Bytes in front of the name.

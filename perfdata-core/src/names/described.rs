@@ -9,9 +9,7 @@ use binrw::Endian;
 
 use super::{ids_of, name_in};
 use crate::feature::{Feature, FeatureId, Section};
-use crate::record::{
-    Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record, RecordType,
-};
+use crate::record::{Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record};
 use crate::recording::Recording;
 use crate::wire::Text;
 
@@ -81,16 +79,7 @@ pub fn name_records(names: &[(u64, Vec<u8>)], endian: Endian) -> Vec<Vec<u8>> {
             id: *id,
             update,
         });
-        let kind = RecordType::EVENT_UPDATE;
-        Record {
-            kind,
-            misc: 0,
-            body,
-            tail: Vec::new(),
-            sample_id: None,
-        }
-        .encode(endian)
-        .ok()
+        Record::new(body).encode(endian).ok()
     };
     names.iter().filter_map(record).collect()
 }

@@ -262,15 +262,7 @@ mod tests {
             id: 7,
             update,
         });
-        let kind = RecordType::EVENT_UPDATE;
-        let update = Record {
-            kind,
-            misc: 0,
-            body,
-            tail: Vec::new(),
-            sample_id: None,
-        }
-        .encode(Endian::Little);
+        let update = Record::new(body).encode(Endian::Little);
         names.see(
             &RawRecord::first(&update.expect("it can be written"), Endian::Little, 0)
                 .expect("a record"),

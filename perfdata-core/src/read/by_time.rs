@@ -267,13 +267,7 @@ impl Kept {
     fn push(&mut self, record: &RawRecord<'_>, number: u64) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
-        self.places.push(KeptRecord {
-            offset: record.offset,
-            number,
-            start,
-            len: record.bytes.len(),
-        });
-        self.places.len().saturating_sub(1)
+        self.place(record, start, number)
     }
 
     /// Adds a record of `batch`, whose bytes are already at the start of `bytes`; returns the
@@ -282,6 +276,12 @@ impl Kept {
     fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>, number: u64) -> usize {
         let start =
             usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
+        self.place(record, start, number)
+    }
+
+    /// Adds a record that starts at `start` of `bytes`; returns its index.
+    #[inline]
+    fn place(&mut self, record: &RawRecord<'_>, start: usize, number: u64) -> usize {
         self.places.push(KeptRecord {
             offset: record.offset,
             number,

@@ -1,6 +1,6 @@
 //! New FINISHED_ROUND records for sorted records.
 
-use perfdata_core::record::{Body, NoBody, Record, RecordType};
+use perfdata_core::record::{Body, NoBody, Record};
 
 use crate::error::Result;
 use crate::pipeline::Link;
@@ -44,12 +44,6 @@ impl Rounds {
     fn end(&mut self, next: &mut Link<'_>) -> Result<()> {
         self.since = 0;
         self.missing = self.missing.saturating_sub(1);
-        next.write(&Record {
-            kind: RecordType::FINISHED_ROUND,
-            misc: 0,
-            body: Body::FinishedRound(NoBody {}),
-            tail: Vec::new(),
-            sample_id: None,
-        })
+        next.write(&Record::new(Body::FinishedRound(NoBody {})))
     }
 }
