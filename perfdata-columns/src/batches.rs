@@ -90,12 +90,12 @@ impl<S: RecordSource> SampleBatches<S> {
         self.builder.schema()
     }
 
-    /// Returns the samples, with the recording as far as it was read.
+    /// Returns the source of the samples. Its recording contains what was read so far.
     pub fn samples(&self) -> &Samples<S> {
         self.samples.samples()
     }
 
-    /// Returns what was resolved so far.
+    /// Returns the numbers of samples and frames so far, and the objects without names.
     pub fn finish(self) -> Report {
         self.samples.finish()
     }

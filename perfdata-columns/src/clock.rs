@@ -35,7 +35,8 @@ impl WallClock {
         }
     }
 
-    /// Returns a time as microseconds since 1970 (UTC), rounded down.
+    /// Returns the time of day at `time`, in nanoseconds on the clock of the recording:
+    /// microseconds since 1970 (UTC), rounded down. `None` if they do not fit in 64 bits.
     pub fn micros(self, time: u64) -> Option<i64> {
         // Three numbers of 64 bits do not overflow 128.
         let wall = i128::from(time)

@@ -25,8 +25,10 @@ pub(crate) struct Machine {
     pub clock: Option<WallClock>,
 }
 
-/// Returns the metadata of files and streams, with keys in their order, as far as `recording` was
-/// read. `id` is the ID of the recording, and `symbols` whether names were searched.
+/// Returns the metadata for files and streams, as keys and values in a fixed order: the versions of
+/// the schema and of this library, and what `recording` contains about its machine, perf and clock.
+/// Values that the recording does not contain, or that were not read yet, are absent. `id` is the
+/// ID of the recording, and `symbols` says whether names were searched.
 pub fn metadata(recording: &Recording, id: Option<&str>, symbols: bool) -> Vec<(String, String)> {
     Machine::of(recording).metadata(id, symbols)
 }

@@ -58,8 +58,9 @@ impl Options {
         }
     }
 
-    /// Returns the options with whether the column `offsets` is filled also if names are searched.
-    /// The default is true if [`with_columns`](Self::with_columns) chose it, otherwise false.
+    /// Returns the options with `offsets`, which determines whether the column `offsets` is filled
+    /// even if names are searched. The default is true if [`with_columns`](Self::with_columns)
+    /// chose the column, otherwise false.
     #[must_use]
     pub fn with_offsets(self, offsets: bool) -> Self {
         Options { offsets, ..self }
@@ -76,7 +77,7 @@ impl Options {
     }
 
     /// Returns the options with the ID of the recording, as [`recording_id`](crate::recording_id)
-    /// makes it. By default, the column `recording` is null.
+    /// computes it. By default, the column `recording` is null.
     #[must_use]
     pub fn with_recording(self, id: Option<&str>) -> Self {
         Options {
@@ -94,8 +95,11 @@ impl Options {
         }
     }
 
-    /// Returns the options with whether the symbolizer finds inlined functions and source lines,
-    /// so that the columns about them are not null. By default, neither.
+    /// Returns the options with `inlines`, which says whether the symbolizer finds inlined
+    /// functions, and `lines`, which says whether it finds source lines. The columns about them are
+    /// null otherwise, as by default. The symbolizer itself must have the same settings
+    /// ([`with_inlines`](perfdata_export::Symbolizer::with_inlines) and
+    /// [`with_lines`](perfdata_export::Symbolizer::with_lines)).
     #[must_use]
     pub fn with_debug_info(self, inlines: bool, lines: bool) -> Self {
         Options {

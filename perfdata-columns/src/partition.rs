@@ -35,7 +35,7 @@ pub struct Partition {
 
 impl Partition {
     /// Returns the partition of a recording that began at `time`, in microseconds since 1970 (UTC),
-    /// on a host.
+    /// on a host. What is not known becomes `__HIVE_DEFAULT_PARTITION__`.
     pub fn new(time: Option<i64>, host: Option<&str>) -> Self {
         Partition {
             date: time.map_or_else(|| NULL.into(), date_of),

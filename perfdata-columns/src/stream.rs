@@ -41,8 +41,8 @@ impl<W: Write> ArrowStream<W> {
         }
     }
 
-    /// Returns the stream with the metadata of a recording, as far as it was read. `id` is the ID
-    /// of the recording, and `symbols` whether names were searched.
+    /// Returns the stream with the [`metadata`](crate::metadata) of a recording. Has no effect
+    /// after the first batch.
     #[must_use]
     pub fn with_metadata(self, recording: &Recording, id: Option<&str>, symbols: bool) -> Self {
         let metadata = machine::metadata(recording, id, symbols);

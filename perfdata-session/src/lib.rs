@@ -39,10 +39,10 @@
 //!
 //! - Threads: COMM, FORK and EXIT. A thread inherits the name of its parent. Thread IDs may be
 //!   reused.
-//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process
-//!   inherits the mappings of its parent. A new program (COMM with the flag EXEC, 3.16) starts
-//!   without mappings; perf keeps the old ones: [`Frame::before_exec`] contains the mapping that
-//!   perf finds.
+//! - Mappings: MMAP and MMAP2. perf also writes them for mappings that existed before the recording
+//!   started. A new mapping replaces older ones at its addresses. A forked process inherits the
+//!   mappings of its parent. A new program (COMM with the flag EXEC, 3.16) starts without mappings;
+//!   perf keeps the old ones: [`Frame::before_exec`] contains the mapping that perf finds.
 //! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other
 //!   code that is added and removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE
 //!   records are counted.
@@ -52,14 +52,13 @@
 //!
 //! # Units
 //!
-//! Times are nanoseconds on the clock of the recording. Addresses and sizes are bytes. perf writes
-//! records for mappings that existed before the recording started.
+//! Times are nanoseconds on the clock of the recording. Offsets and sizes are bytes.
 //!
 //! # Guarantees
 //!
-//! Input is not trusted: nothing panics, the work per record grows at most logarithmically with the
-//! number of records before it, and the recording's [`Limits`](perfdata_core::read::Limits) bound
-//! the memory.
+//! The input is not trusted: it cannot cause a panic, the work for a record grows at most
+//! logarithmically with the number of records before it, and the recording's
+//! [`Limits`](perfdata_core::read::Limits) bound the memory.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

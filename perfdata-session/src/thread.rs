@@ -105,8 +105,8 @@ impl Threads {
             .saturating_add(self.comms.held())
     }
 
-    /// Returns the thread that currently has the thread ID. If its process was not known before, it
-    /// is set from `pid`.
+    /// Returns the thread that currently has the thread ID; `None` if it was not added. If its
+    /// process was not known before, it is set from `pid`.
     #[inline]
     pub fn find(&mut self, machine: Machine, &Tid { pid, tid }: &Tid) -> Option<ThreadId> {
         let &id = self.by_tid.get(&(machine, tid))?;
@@ -245,7 +245,8 @@ pub struct Comms {
 }
 
 impl Comms {
-    /// Returns the ID of `name`. Adds the name if it is new.
+    /// Returns the ID of `name`. Adds the name if it is new; if it exceeds the maximum size,
+    /// returns [`others`](Self::others).
     pub fn intern(&mut self, name: &[u8]) -> CommId {
         if let Some(&id) = self.by_name.get(name) {
             return id;
@@ -268,7 +269,7 @@ impl Comms {
         self.room.map(|(_, others)| others)
     }
 
-    /// Returns a name: any bytes except NUL, without a defined encoding.
+    /// Returns a name: any bytes except NUL, without a defined encoding. Empty for an unknown ID.
     pub fn get(&self, id: CommId) -> &[u8] {
         self.list
             .get(id.index())

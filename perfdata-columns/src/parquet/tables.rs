@@ -48,15 +48,15 @@ impl<'a> ParquetTables<'a> {
         }
     }
 
-    /// Returns the sink with whether tables without rows have files, except those of tracepoints.
-    /// The default is false.
+    /// Returns the sink with `has_empty`, which determines whether tables without rows have files,
+    /// except those of tracepoints. The default is false.
     #[must_use]
     pub fn with_empty_tables(self, has_empty: bool) -> Self {
         ParquetTables { has_empty, ..self }
     }
 
-    /// Returns the sink with whether the tables except `recordings` lack the column `host`, because
-    /// the path of their files contains it. The default is false.
+    /// Returns the sink with `without_host`, which determines whether the tables except `recordings`
+    /// lack the column `host`, because the path of their files contains it. The default is false.
     #[must_use]
     pub fn with_host_in_path(self, without_host: bool) -> Self {
         ParquetTables {

@@ -42,13 +42,13 @@ pub trait TableSink {
     fn write(&mut self, table: &Table, batch: RecordBatch) -> Result<()>;
 }
 
-/// What a pass found.
+/// What [`export_tables`] found.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// What was resolved.
+    /// The numbers of samples and frames, and the objects without names.
     pub report: Report,
-    /// The metadata of the recording for files and streams, by their keys.
+    /// The metadata for files and streams, as [`metadata`](crate::metadata) returns it.
     pub metadata: Vec<(String, String)>,
     /// The host name, if the recording contains it.
     pub host: Option<String>,
