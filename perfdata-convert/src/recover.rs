@@ -4,8 +4,9 @@
 //! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it returns
 //! intact records, and a layout without the lost parts. The input is first surveyed, so that
 //! nothing is written if nothing is left, or if everything is required. An undamaged input is
-//! copied.
+//! copied without a survey (`intact.rs`).
 
+mod intact;
 mod losses;
 mod plan;
 mod without;
@@ -25,6 +26,7 @@ use crate::inspect::verify::{Finding, Report, Severity};
 use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::pipeline::{Conversion, Stage, Summary, to_directory};
+use intact::is_intact;
 use plan::Plan;
 
 /// The result of recovering a damaged recording.
@@ -37,6 +39,17 @@ pub struct Recovery {
     pub skipped: Vec<Gap>,
     /// Other losses, and how they were handled.
     pub losses: Vec<String>,
+}
+
+impl Recovery {
+    /// The result for a recording without damage.
+    fn of_intact(summary: Summary) -> Self {
+        Recovery {
+            summary,
+            skipped: Vec::new(),
+            losses: Vec::new(),
+        }
+    }
 }
 
 /// A skipped range of the input.
@@ -113,11 +126,7 @@ impl Recover {
     /// output.
     pub fn run(&self, input: Input, output: Output) -> Result<Recovery> {
         let input = input.into_seekable()?;
-        output.write_seekable(|file| {
-            let recovery = recover_into(&input, file, self.strict)?;
-            check(&input.in_file(file)?)?;
-            Ok(recovery)
-        })
+        output.write_seekable(|file| recover_into(&input, file, self.strict))
     }
 
     /// Recovers like [`run`](Self::run), and then converts the recovered recording with
@@ -131,11 +140,12 @@ impl Recover {
         to_output: impl FnOnce(Input) -> Result<Summary>,
     ) -> Result<Recovery> {
         let input = input.into_seekable()?;
+        if is_intact(input.again().ok_or_else(unsalvaged)?) {
+            return to_output(input).map(Recovery::of_intact);
+        }
         let mut plain = temporary_file()?;
-        let recovery = recover_into(&input, &mut plain, self.strict).map_err(in_temporary)?;
-        let plain = input.in_file(&plain)?;
-        check(&plain)?;
-        let summary = to_output(plain)?;
+        let recovery = recover_damaged(&input, &mut plain, self.strict).map_err(in_temporary)?;
+        let summary = to_output(input.in_file(&plain)?)?;
         let Summary {
             bytes_in,
             from,
@@ -235,8 +245,22 @@ fn recover_again(
     Ok(true)
 }
 
-/// Writes the intact data of `input` to `file`.
+/// Writes the intact data of `input` to `file`, and checks the result.
 fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
+    let start = Instant::now();
+    match intact::copy(input, file)? {
+        Some(summary) => Ok(Recovery::of_intact(Summary {
+            bytes_in: input.size().bytes(),
+            elapsed: start.elapsed(),
+            ..summary
+        })),
+        None => recover_damaged(input, file, strict),
+    }
+}
+
+/// Writes the intact data of `input`, in which a check found something, to `file`, and checks the
+/// result.
+fn recover_damaged(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
     let start = Instant::now();
     let Plan {
         skipped,
@@ -254,6 +278,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
     while rounds > 0 && recover_again(input, file, &mut summary, &mut losses)? {
         rounds -= 1;
     }
+    check(&input.in_file(file)?)?;
     let summary = Summary {
         bytes_in: input.size().bytes(),
         elapsed: start.elapsed(),

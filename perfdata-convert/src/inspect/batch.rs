@@ -2,6 +2,7 @@
 //! order of the records. If the system cannot start threads, the calling thread does everything.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::{io, panic, thread};
@@ -11,6 +12,7 @@ use perfdata_core::read::{RecordBatch, Records};
 use perfdata_core::record::RawRecord;
 
 use crate::error::{Error, Result};
+use crate::inspect::walk::Flow;
 
 /// Maximum number of threads that process batches. Each requires memory.
 const MOST: usize = 4;
@@ -124,8 +126,8 @@ impl<J> JobQueue<'_, J> {
 }
 
 /// Calls `work` on several CPUs with all batches that `feed` submits, and calls `take` with the
-/// results in the order of submission, as soon as they are available. With one of `threads`, the
-/// calling thread does everything.
+/// results in the order of submission, as soon as they are available, until it breaks. With one of
+/// `threads`, the calling thread does everything.
 ///
 /// # Errors
 /// The errors of `take` and `feed`.
@@ -133,7 +135,7 @@ pub fn in_order<J: Send, T: Send, R: Send>(
     threads: usize,
     feed: impl FnOnce(&mut JobQueue<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
-    take: impl FnMut(T) -> Result<()>,
+    take: impl FnMut(T) -> Flow,
 ) -> Result<R> {
     let workers = if threads > 1 { threads.min(MOST) } else { 0 };
     in_order_on(workers, feed, work, take)
@@ -144,7 +146,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
     workers: usize,
     feed: impl FnOnce(&mut JobQueue<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
-    mut take: impl FnMut(T) -> Result<()>,
+    mut take: impl FnMut(T) -> Flow,
 ) -> Result<R> {
     let (jobs, waiting) = sync_channel::<(u64, J)>(workers);
     let (permits, taken) = sync_channel(2 * workers);
@@ -181,10 +183,10 @@ fn in_order_on<J: Send, T: Send, R: Send>(
     let feed = feed.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (fed, feed) {
         (None, Some(feed)) => {
-            let mut outcome = Ok(());
+            let mut outcome = Ok(ControlFlow::Continue(()));
             let mut here = |job| {
                 outcome = take(work(job));
-                outcome.is_ok()
+                matches!(outcome, Ok(ControlFlow::Continue(())))
             };
             let fed = feed(&mut JobQueue::Here(&mut here));
             outcome.and(fed)
@@ -213,7 +215,7 @@ fn work_on<J, T>(
 fn take_in_order<T>(
     results: &Receiver<(u64, T)>,
     taken: &Receiver<()>,
-    take: &mut impl FnMut(T) -> Result<()>,
+    take: &mut impl FnMut(T) -> Flow,
 ) -> Result<()> {
     let mut early = BTreeMap::new();
     let mut next = 0;
@@ -221,7 +223,9 @@ fn take_in_order<T>(
         early.insert(number, result);
         while let Some(result) = early.remove(&next) {
             next += 1;
-            take(result)?;
+            if take(result)?.is_break() {
+                return Ok(());
+            }
             let _ = taken.recv();
         }
     }
@@ -247,7 +251,7 @@ mod tests {
             };
             let fed = in_order_on(workers, feed, work, |result| {
                 taken.push(result);
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             });
             assert_eq!(fed.ok(), Some(1000));
             assert!(taken.into_iter().eq((0..1000).map(|number| number * 2)));
@@ -261,14 +265,26 @@ mod tests {
                 |intake: &mut JobQueue<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
             let take = |number| match number {
                 10 => Err(Error::Refused("enough".into())),
-                _ => Ok(()),
+                _ => Ok(ControlFlow::Continue(())),
             };
             assert!(matches!(
                 in_order_on(workers, feed, |number| number, take),
                 Err(Error::Refused(_))
             ));
+            let mut count = 0;
+            let take = |number| {
+                count += 1;
+                Ok(match number {
+                    10 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                })
+            };
+            let fed = in_order_on(workers, feed, |number| number, take);
+            assert!(fed.is_ok_and(|last| last >= Some(10)));
+            assert_eq!(count, 11);
             let feed = |_: &mut JobQueue<'_, u64>| Err::<(), _>(Error::Refused("nothing".into()));
-            assert!(in_order_on(workers, feed, |number| number, |_| Ok(())).is_err());
+            let take = |_| Ok(ControlFlow::Continue(()));
+            assert!(in_order_on(workers, feed, |number| number, take).is_err());
         }
     }
 }

@@ -112,6 +112,11 @@ impl Input {
         }
     }
 
+    /// Returns the watch of this input.
+    pub(crate) fn watch(&self) -> Option<Arc<dyn Watch>> {
+        self.watch.clone()
+    }
+
     /// Returns the same input, whose readers use at most `limits`. An open reader
     /// ([`from_records`](Self::from_records)) keeps its own.
     #[must_use]

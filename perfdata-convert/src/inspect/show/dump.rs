@@ -109,7 +109,8 @@ impl Dump {
             let mut text = text;
             text.clear();
             spare.texts.put(text);
-            written.map_err(Error::io("standard output"))
+            written.map_err(Error::io("standard output"))?;
+            Ok(ControlFlow::Continue(()))
         };
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, &spare);
         let work = |job: Job<_>| job.finish(text_of);

@@ -135,6 +135,21 @@ impl Report {
     /// # Errors
     /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
+        Self::until(input, |_| false)
+    }
+
+    /// Returns whether `input` has records, and no check finds anything. Ends at the first finding.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(crate) fn finds_nothing(input: Input) -> Result<bool> {
+        let is_found = |report: &Report| !report.findings.is_empty();
+        let report = Self::until(input, is_found)?;
+        Ok(report.records.records > 0 && !is_found(&report))
+    }
+
+    /// Checks `input` until the findings so far are `enough`.
+    fn until(input: Input, enough: impl Fn(&Report) -> bool) -> Result<Self> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut report = Report::default();
         let container_layout = reader.container_layout().clone();
@@ -144,12 +159,18 @@ impl Report {
         let mut records = Records::default();
         let take = |(part, seen): (Report, Records)| {
             report.append(records.append(seen, part));
-            Ok(())
+            Ok(match enough(&report) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
         };
         let work = |job: Job<_>| job.finish(check_batch);
         let threads = reader.limits().threads();
         let (undecoded, unreadable) =
             in_order(threads, |intake| feed(&mut reader, intake), work, take)?;
+        if enough(&report) {
+            return Ok(report);
+        }
         if let Some(leftover) = Leftover::of(&reader, unreadable) {
             report.add(Severity::Error, leftover.offset, leftover.meaning());
         }
