@@ -105,13 +105,20 @@ impl<P: Waiting> OrderedEvents<P> {
 
     /// Ends a round: releases the items that are not younger than the previous round.
     pub fn end_round(&mut self) {
-        self.release(self.complete);
+        self.end_round_if(|_| true);
+    }
+
+    /// Ends a round. The items that it releases, up to the time that `is_sorted` receives, keep the
+    /// order of the stream if that returns false: for items whose order among each other has no
+    /// effect.
+    pub fn end_round_if(&mut self, is_sorted: impl FnOnce(u64) -> bool) {
+        self.release(self.complete, is_sorted(self.complete));
         self.complete = self.youngest;
     }
 
     /// Ends the stream: releases all items.
     pub fn finish(&mut self) {
-        self.release(u64::MAX);
+        self.release(u64::MAX, true);
     }
 
     /// Returns whether an item is released and not yet returned.
@@ -160,7 +167,7 @@ impl<P: Waiting> OrderedEvents<P> {
             } else {
                 self.sort();
                 let middle = self.order.get(self.ready.midpoint(self.order.len()));
-                self.release(middle.map_or(u64::MAX, |item| item.0));
+                self.release(middle.map_or(u64::MAX, |item| item.0), true);
             }
         }
     }
@@ -190,13 +197,16 @@ impl<P: Waiting> OrderedEvents<P> {
             .sort_by_key(|item| item.0);
     }
 
-    /// Releases all items up to and including the time `until`.
-    fn release(&mut self, until: u64) {
+    /// Releases all items up to and including the time `until`, sorted by time or in the order of
+    /// the stream.
+    fn release(&mut self, until: u64, is_sorted: bool) {
         self.drain();
         // Only released items are sorted, so that each is sorted once.
         let younger = self.order.extract_if(self.ready.., |item| item.0 > until);
         self.younger.extend(younger);
-        self.sort();
+        if is_sorted {
+            self.sort();
+        }
         self.ready = self.order.len();
         self.order.append(&mut self.younger);
     }
@@ -273,6 +283,23 @@ mod tests {
         assert_eq!(ready(&mut rounds), [10, 20, 25, 30, 31]);
         rounds.settle();
         assert_eq!((rounds.parts.len(), rounds.spare().len()), (1, 0));
+        rounds.finish();
+        assert_eq!(ready(&mut rounds), [40]);
+    }
+
+    #[test]
+    fn items_without_order_keep_that_of_the_stream() {
+        let mut rounds = OrderedEvents::new(usize::MAX);
+        add(&mut rounds, [30, 31, 10]);
+        rounds.end_round();
+        add(&mut rounds, [20, 40]);
+        let mut limit = None;
+        rounds.end_round_if(|until| {
+            limit = Some(until);
+            false
+        });
+        assert_eq!(limit, Some(31));
+        assert_eq!(ready(&mut rounds), [30, 31, 10, 20]);
         rounds.finish();
         assert_eq!(ready(&mut rounds), [40]);
     }

@@ -9,9 +9,9 @@ use perfdata_core::{Error, Result};
 
 use perfdata_session::{AddressSpaces, Change, Owner, mode_of};
 
-use super::moments::Moments;
+use super::moments::{Addresses, Moments};
 use super::objects::{ObjectId, Wanted};
-use super::timeline::{Addresses, Sink, Timeline};
+use super::timeline::{Sink, Timeline};
 use super::unhit::Unhit;
 use crate::background::Background;
 

@@ -6,7 +6,7 @@ use perfdata_core::{Events, Recording};
 use perfdata_session::{Change, Dso, DsoKind, Dsos, Mapped};
 
 use super::follow::Follower;
-use super::moments::{Moment, Moments};
+use super::moments::Moments;
 use super::objects::{ObjectId, Wanted, is_object, wanted_of};
 use crate::error::Result;
 
@@ -66,7 +66,7 @@ impl Hits {
             RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => {
                 self.deferred(record, events)?
             }
-            RecordType::FINISHED_ROUND => self.moments.push(None, Moment::EndOfRound),
+            RecordType::FINISHED_ROUND => self.moments.end_round(),
             kind if Change::affects_processes(kind) => self.change(record, events)?,
             RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
             kind if kind.is_compressed() => {
@@ -147,7 +147,7 @@ impl Hits {
             if let Some(change) = change {
                 let change = change.with(|mapped| self.object(&mapped));
                 let time = at(events.time(record));
-                self.moments.push(time, Moment::Change(change));
+                self.moments.push_change(time, change);
             }
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Hits {
         if let Some(change) = Change::of(&decoded) {
             let change = change.with(|mapped| self.object(&mapped));
             let time = decoded.sample_id.and_then(|id| at(id.time));
-            self.moments.push(time, Moment::Change(change));
+            self.moments.push_change(time, change);
         }
         Ok(())
     }

@@ -1,26 +1,14 @@
 //! Sorts samples and changes of mappings by time.
 
 use perfdata_core::read::{OrderedEvents, Waiting};
-use perfdata_core::record::CpuMode;
 
 use perfdata_session::Change;
 
-use super::moments::{Moment, Moments};
+use super::moments::{Addresses, Moment, Moments};
 use super::objects::ObjectId;
 
 /// Maximum size of waiting moments in bytes.
 const MOST: usize = 16 << 20;
-
-/// The addresses of one sample.
-#[derive(Debug, Clone, Copy)]
-pub struct Addresses<'a> {
-    /// The CPU mode.
-    pub mode: CpuMode,
-    /// The process ID.
-    pub pid: u32,
-    /// The instruction pointer, followed by the callchain with its context markers.
-    pub words: &'a [u64],
-}
 
 /// A receiver of changes and samples in time order.
 pub trait Sink {
@@ -30,13 +18,50 @@ pub trait Sink {
     fn sample(&mut self, sample: Addresses<'_>);
 }
 
-/// Sorts moments by time.
+/// Sorts moments by time. Samples have no effect on others: between changes, they keep the order of
+/// the stream.
 #[derive(Debug)]
-pub struct Timeline(OrderedEvents<Moments>);
+pub struct Timeline {
+    moments: OrderedEvents<Moments>,
+    changes: ChangeTimes,
+}
+
+/// The earliest and the latest time of the changes that wait. The earliest one may be too early.
+#[derive(Debug)]
+struct ChangeTimes {
+    earliest: u64,
+    latest: u64,
+}
+
+impl ChangeTimes {
+    const NONE: ChangeTimes = ChangeTimes {
+        earliest: u64::MAX,
+        latest: 0,
+    };
+
+    fn wait(&mut self, time: u64) {
+        self.earliest = self.earliest.min(time);
+        self.latest = self.latest.max(time);
+    }
+
+    /// Ends the waiting up to the time `until`. Returns whether a change may have waited until then.
+    fn release(&mut self, until: u64) -> bool {
+        let is_released = self.earliest <= until;
+        if self.latest <= until {
+            *self = Self::NONE;
+        } else if is_released {
+            self.earliest = until.saturating_add(1);
+        }
+        is_released
+    }
+}
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline(OrderedEvents::new(MOST))
+        Timeline {
+            moments: OrderedEvents::new(MOST),
+            changes: ChangeTimes::NONE,
+        }
     }
 }
 
@@ -45,42 +70,52 @@ impl Timeline {
     /// forwarded at once.
     pub fn take(&mut self, moments: Moments, sink: &mut impl Sink) {
         let len = moments.len();
-        self.0.add(moments);
+        self.moments.add(moments);
         for at in 0..len {
             match self
-                .0
+                .moments
                 .last()
                 .and_then(|moments| Some((moments, moments.get(at)?)))
             {
                 Some((_, (_, Moment::EndOfRound))) => {
-                    self.0.end_round();
+                    self.end_round();
                     self.hand_out(sink);
                 }
-                Some((_, (Some(time), _))) => self.0.wait(time, at),
+                Some((_, (Some(time), moment))) => {
+                    if let Moment::Change(_) = moment {
+                        self.changes.wait(time);
+                    }
+                    self.moments.wait(time, at);
+                }
                 Some((moments, (None, _))) => hand_out(moments, at, sink),
                 None => return,
             }
         }
-        self.0.settle();
-        while self.0.has_next() {
+        self.moments.settle();
+        while self.moments.has_next() {
             self.hand_out(sink);
-            self.0.settle();
+            self.moments.settle();
         }
+    }
+
+    fn end_round(&mut self) {
+        let changes = &mut self.changes;
+        self.moments.end_round_if(|until| changes.release(until));
     }
 
     /// Ends the stream.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        self.0.finish();
+        self.moments.finish();
         self.hand_out(sink);
     }
 
     /// Returns empty moments whose memory can be reused.
     pub fn spare(&mut self) -> Moments {
-        self.0.spare()
+        self.moments.spare()
     }
 
     fn hand_out(&mut self, sink: &mut impl Sink) {
-        while let Some((moments, at)) = self.0.next() {
+        while let Some((moments, at)) = self.moments.next() {
             hand_out(moments, at, sink);
         }
     }
@@ -88,20 +123,15 @@ impl Timeline {
 
 fn hand_out(moments: &Moments, at: usize, sink: &mut impl Sink) {
     match moments.get(at) {
-        Some((_, Moment::Change(change))) => sink.change(change),
-        Some((_, Moment::Sample { mode, pid, words })) => {
-            sink.sample(Addresses {
-                mode,
-                pid,
-                words: moments.words(words),
-            });
-        }
+        Some((_, Moment::Change(change))) => sink.change(*change),
+        Some((_, Moment::Sample(sample))) => sink.sample(sample),
         Some((_, Moment::EndOfRound)) | None => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use perfdata_core::record::CpuMode;
     use perfdata_session::{Machine, Owner};
 
     use super::*;
@@ -120,8 +150,8 @@ mod tests {
         }
     }
 
-    fn exit(pid: u32) -> Moment {
-        Moment::Change(Change::Exit(Owner::Process(Machine::HOST, pid)))
+    fn exit(pid: u32) -> Change<Option<ObjectId>> {
+        Change::Exit(Owner::Process(Machine::HOST, pid))
     }
 
     fn samples(samples: &[(u64, &[u64])]) -> Moments {
@@ -136,10 +166,10 @@ mod tests {
     fn rounds_are_sorted_across_cpus() {
         let (mut line, mut log) = (Timeline::default(), Log::default());
         let mut moments = samples(&[(30, &[30, 31]), (10, &[10])]);
-        moments.push(Some(20), exit(20));
-        moments.push(None, Moment::EndOfRound);
-        moments.push(Some(25), exit(25));
-        moments.push(None, exit(1));
+        moments.push_change(Some(20), exit(20));
+        moments.end_round();
+        moments.push_change(Some(25), exit(25));
+        moments.push_change(None, exit(1));
         line.take(moments, &mut log);
         assert_eq!(
             log.0,
@@ -147,11 +177,35 @@ mod tests {
             "a round is complete only with the one behind it"
         );
         let mut moments = samples(&[(40, &[40])]);
-        moments.push(None, Moment::EndOfRound);
+        moments.end_round();
         line.take(moments, &mut log);
         assert_eq!(log.0, [1, 10, 20, 25, 30, 31]);
         line.finish(&mut log);
         assert_eq!(log.0, [1, 10, 20, 25, 30, 31, 40]);
+    }
+
+    /// A round is only sorted if a mapping changes up to its end.
+    #[test]
+    fn samples_without_changes_keep_their_order() {
+        let (mut line, mut log) = (Timeline::default(), Log::default());
+        let mut round = |own: &[u64], change: Option<u32>| {
+            let own: Vec<_> = own
+                .iter()
+                .map(|time| (*time, std::slice::from_ref(time)))
+                .collect();
+            let mut moments = samples(&own);
+            if let Some(time) = change {
+                moments.push_change(Some(u64::from(time)), exit(time));
+            }
+            moments.end_round();
+            line.take(moments, &mut log);
+            std::mem::take(&mut log.0)
+        };
+        assert!(round(&[30, 10], None).is_empty());
+        assert_eq!(round(&[20, 40], Some(60)), [30, 10, 20]);
+        assert_eq!(round(&[70, 50], Some(45)), [40, 45, 50, 60]);
+        assert_eq!(round(&[90, 80], None), [70]);
+        assert_eq!(round(&[110, 100], None), [90, 80]);
     }
 
     #[test]
