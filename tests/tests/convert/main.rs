@@ -22,7 +22,6 @@ mod patched;
 mod perf_maps;
 mod pipe2file;
 mod recover;
-mod recover_intact;
 mod sanitize;
 mod sched_stat;
 mod shared_bytes;

@@ -5,6 +5,7 @@ mod command;
 mod cuts;
 mod damage;
 mod directories;
+mod intact;
 mod whole;
 
 use std::fs;

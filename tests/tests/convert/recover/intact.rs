@@ -1,5 +1,4 @@
-//! `perfconv recover` of recordings in which `perfconv verify` finds nothing: they are copied
-//! without a survey.
+//! Recordings in which `perfconv verify` finds nothing: they are copied without a survey.
 
 use std::fs;
 use std::path::Path;
