@@ -1,11 +1,13 @@
 //! Conversions: a reader, any number of stages, a writer.
 //!
 //! Every command that converts a recording to another one is a [`Conversion`]: a selection of
-//! stages, and the container to write. This module contains the only loop over the records.
+//! stages, and the container to write. `pump.rs` contains the only loop over the records.
 
 mod chain;
 mod converted;
 mod link;
+mod opened;
+mod pump;
 mod shared_bytes;
 mod stage;
 pub mod to_directory;
@@ -20,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Chunk, Limits, Tail};
+use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
@@ -32,10 +34,12 @@ use crate::leftover::Leftover;
 use crate::stages::compress::Compress;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::{from_directory, to_file, to_pipe};
+use chain::Step;
 pub(crate) use chain::compression;
-use chain::{Sink, Step, Writer};
 pub use converted::{Converted, Ending};
 pub use link::{CompressedRecords, Link};
+use opened::{Opened, Ready, check_ahead, look_ahead};
+use pump::pump;
 pub(crate) use stage::each_part;
 pub use stage::{ReadsAhead, Requirements, Stage};
 use watched::Watched;
@@ -433,75 +437,6 @@ fn add_container(
     stages.splice(at..at, change.into_iter().chain(again));
 }
 
-/// Moves all records through the stages.
-fn pump(
-    reader: &mut BoxedSource,
-    steps: &mut [Step],
-    recording: &mut Recording,
-    sink: impl Sink,
-    container: ContainerKind,
-) -> Result<Summary> {
-    pump_all(reader, steps, recording, sink, container).map_err(Error::of_records)
-}
-
-fn pump_all(
-    reader: &mut BoxedSource,
-    steps: &mut [Step],
-    recording: &mut Recording,
-    sink: impl Sink,
-    container: ContainerKind,
-) -> Result<Summary> {
-    let from = Form::of(reader.recording(), reader.container_layout());
-    let is_copy = from.container == container
-        && steps
-            .iter()
-            .all(|step| step.stage.requirements().is_neutral);
-    let mut counts = Counts::default();
-    if let ContainerLayout::Pipe(head) = reader.container_layout() {
-        counts.metadata = head.slots.len() as u64;
-    }
-    let mut unreadable = 0;
-    let mut writer = Writer::new(sink);
-    while let Some((chunk, _)) = reader.next_chunk()? {
-        match chunk {
-            Chunk::Records(batch) => counts.add_batch(&batch),
-            Chunk::Unreadable(bytes) => unreadable += bytes.len() as u64,
-            Chunk::Payload(_) => {}
-        }
-        // The command fails without waiting for the end of an input that it refuses.
-        if unreadable > Tail::MOST && !is_copy {
-            break;
-        }
-        writer.chain(steps).chunk(&chunk)?;
-    }
-    let unreadable = Leftover::of(reader, unreadable);
-    if let Some(leftover) = unreadable.as_ref().filter(|_| !is_copy) {
-        leftover.check()?;
-        if container == ContainerKind::File {
-            leftover.check_payload()?;
-        }
-    }
-    writer.finish(steps, recording)?;
-    Ok(Summary {
-        from,
-        to: Form {
-            container,
-            endian: recording.endian,
-        },
-        counts,
-        features: recording.features.len(),
-        bytes_in: 0,
-        bytes_out: 0,
-        elapsed: Duration::ZERO,
-        unfinished: container == ContainerKind::File && !reader.container_layout().is_finished(),
-        unreadable,
-        notes: steps
-            .iter()
-            .flat_map(|step| step.note().into_iter().chain(step.stage.notes()))
-            .collect(),
-    })
-}
-
 /// Returns whether the output contains nothing of the input's container.
 fn checks_output(steps: &[Step]) -> bool {
     steps.iter().any(|step| checks(&*step.stage))
@@ -534,83 +469,6 @@ fn pipe_plan(
                 .iter()
                 .find_map(|step| step.stage.requirements().end_of_features);
             PipePlan::standard(recording, wanted.unwrap_or(PipePlan::END))
-        }
-    }
-}
-
-/// An open input.
-struct Opened {
-    reader: BoxedSource,
-    source: InputSource,
-    /// The model before the first record, with the events that were read ahead.
-    recording: Recording,
-    /// Whether events were read ahead, because the attributes come after the first record.
-    has_late_events: bool,
-}
-
-impl Opened {
-    /// Opens an input. With `events_first`, all events are known.
-    fn new(input: Input, events_first: bool) -> Result<Self> {
-        let (reader, source) = input.reader()?;
-        let mut recording = reader.recording().clone();
-        let has_late_events = recording.events.is_empty() && events_first;
-        if has_late_events {
-            recording.events = late_events(&source).map_err(Error::of_records)?;
-        }
-        Ok(Opened {
-            reader,
-            source,
-            recording,
-            has_late_events,
-        })
-    }
-}
-
-/// Lets the stages read the input ahead, each without the records that earlier ones drop.
-fn look_ahead(
-    stages: &mut [Box<dyn Stage>],
-    source: &InputSource,
-    recording: &Recording,
-    to: ContainerKind,
-) -> Result<()> {
-    let mut filtered: Option<InputSource> = None;
-    for stage in stages {
-        let source = filtered.as_ref().unwrap_or(source);
-        if stage.requirements().reads_ahead_for(to) {
-            stage.look_ahead(source, recording)?;
-        }
-        if let Some(filter) = stage.filter() {
-            let source = source.filtered(filter);
-            filtered = Some(source);
-        }
-    }
-    Ok(())
-}
-
-/// An open input, and the container of the output.
-struct Ready {
-    reader: BoxedSource,
-    source: InputSource,
-    to: ContainerKind,
-    /// The model before the first record, with the events that were read ahead.
-    recording: Recording,
-    /// Whether events were read ahead, because the attributes come after the first record.
-    has_late_events: bool,
-    /// Whether all records are only moved to the output, whose container may be another one.
-    is_moved: bool,
-    /// Number of records that `reader` does not return.
-    skipped: u64,
-}
-
-impl Ready {
-    /// Returns the number of threads for reading and writing. Records that are only moved are
-    /// written by the thread that reads them: passing them to another one takes as much CPU time as
-    /// writing them.
-    fn writers(&self) -> usize {
-        if self.is_moved {
-            1
-        } else {
-            self.source.limits().threads()
         }
     }
 }
@@ -654,28 +512,4 @@ fn compresses_again(stages: &[Box<dyn Stage>]) -> Option<RecordType> {
         again = stage.requirements().compresses_again.or(again);
     }
     again
-}
-
-/// Refuses corrupt records before anything is written, if the input can be read twice.
-fn check_ahead(source: &InputSource) -> Result<()> {
-    let Some(mut reader) = source.reopen()? else {
-        return Ok(());
-    };
-    let mut unreadable = 0;
-    while let Some((chunk, _)) = reader.next_chunk()?.filter(|_| unreadable <= Tail::MOST) {
-        if let Chunk::Unreadable(bytes) = chunk {
-            unreadable += bytes.len() as u64;
-        }
-    }
-    Leftover::of(&reader, unreadable).map_or(Ok(()), |leftover| leftover.check())
-}
-
-/// Reads ahead the events of a pipe whose attributes come after the first record.
-fn late_events(source: &InputSource) -> Result<Events> {
-    let Some(mut reader) = source.reopen()? else {
-        let what = "the attributes are not at the start of the stream: write it to a file first";
-        return Err(Error::Refused(what.into()));
-    };
-    while reader.next_chunk()?.is_some() {}
-    Ok(reader.recording().events.clone())
 }
