@@ -139,9 +139,16 @@ impl Recover {
         input: Input,
         to_output: impl FnOnce(Input) -> Result<Summary>,
     ) -> Result<Recovery> {
+        let start = Instant::now();
         let input = input.into_seekable()?;
+        let size = input.size();
         if is_intact(input.again().ok_or_else(unsalvaged)?) {
-            return to_output(input).map(Recovery::of_intact);
+            let summary = to_output(input)?;
+            return Ok(Recovery::of_intact(Summary {
+                bytes_in: size.bytes(),
+                elapsed: start.elapsed(),
+                ..summary
+            }));
         }
         let mut plain = temporary_file()?;
         let recovery = recover_damaged(&input, &mut plain, self.strict).map_err(in_temporary)?;

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use perfdata_convert::error::Result;
 use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
-use perfdata_convert::recover::{Recover, Recovery};
+use perfdata_convert::pipeline::{Conversion, Stage};
+use perfdata_convert::recover::{Recover, Recovery, convert_recovered};
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::read::Limits;
 use perfdata_tests::fuzz::{Numbers, damage};
 use perfdata_tests::recordings::{self, Container, Recording};
@@ -91,6 +93,30 @@ fn a_survey_keeps_what_verify_accepts() {
         accepted > 500 && rejected > 500,
         "{accepted} accepted, {rejected} rejected"
     );
+}
+
+/// A conversion reads an intact recording itself, and its summary is that of the input.
+#[test]
+fn an_intact_recording_is_converted() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let (out, direct) = (folder.path().join("out"), folder.path().join("direct"));
+    let input = &files()[0].path;
+    let stages = || vec![Box::new(Swap::new(Target::Other, Unknown::default())) as Box<dyn Stage>];
+    let to = |path: &Path| Output::create(path, input, false).map(|output| output.synced(false));
+    let recovery = Recover::default()
+        .run_and(Input::open(input).expect("it exists"), |recovered| {
+            convert_recovered(Conversion::new(stages()), recovered, to(&out)?)
+        });
+    let summary = recovery.expect("it is converted").summary;
+    Conversion::new(stages())
+        .run(input, to(&direct).expect("it can be created"))
+        .expect("it is converted");
+    let size = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
+    assert_eq!(
+        (summary.bytes_in, summary.bytes_out),
+        (size(input), size(&out))
+    );
+    assert_eq!(fs::read(&out).ok(), fs::read(&direct).ok());
 }
 
 /// The copy of a recording with damage at its end is discarded: the output is the same with any
