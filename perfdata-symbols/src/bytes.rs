@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -78,7 +79,22 @@ impl Bytes {
 
     /// Returns `size` bytes at `offset`; an error if there are fewer, or more than `most`.
     pub fn read(&self, offset: u64, size: u64, most: u64) -> io::Result<Vec<u8>> {
+        self.read_part(offset, size, most, 0..size)
+    }
+
+    /// Returns the bytes in a range of the `size` bytes at `offset`, as far as these reach; an error
+    /// if there are fewer than `size` bytes, or more than `most`.
+    pub fn read_part(
+        &self,
+        offset: u64,
+        size: u64,
+        most: u64,
+        part: Range<u64>,
+    ) -> io::Result<Vec<u8>> {
         self.check(offset, size, most)?;
+        let start = part.start.min(size);
+        let offset = offset.saturating_add(start);
+        let size = part.end.min(size).saturating_sub(start);
         let source: &dyn Source = match self {
             Bytes::File(file) => &**file,
             Bytes::Memory(bytes) => bytes,
@@ -154,4 +170,22 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("more than {most} bytes")));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_stay_inside() {
+        let bytes = Bytes::Memory((0..10).collect());
+        let part = |range| bytes.read_part(2, 5, 100, range).unwrap();
+        assert_eq!(part(0..5), [2, 3, 4, 5, 6]);
+        assert_eq!(part(1..3), [3, 4]);
+        assert_eq!(part(3..u64::MAX), [5, 6]);
+        assert!(part(5..9).is_empty() && part(u64::MAX..u64::MAX).is_empty());
+        // The whole must be there, and must not be too large.
+        assert!(bytes.read_part(2, 9, 100, 0..1).is_err());
+        assert!(bytes.read_part(2, 5, 4, 0..1).is_err());
+    }
 }

@@ -8,6 +8,7 @@ mod symbols;
 
 use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use flate2::read::ZlibDecoder;
@@ -206,10 +207,16 @@ impl Elf {
     }
 
     fn content(&self, section: &Section, most: u64) -> io::Result<Vec<u8>> {
+        self.part(section, most, 0..section.size)
+    }
+
+    /// Returns a part of the content of a section, as far as this reaches.
+    fn part(&self, section: &Section, most: u64, part: Range<u64>) -> io::Result<Vec<u8>> {
         if section.is_nobits {
             return Ok(Vec::new());
         }
-        self.bytes.read(section.offset, section.size, most)
+        self.bytes
+            .read_part(section.offset, section.size, most, part)
     }
 
     /// Returns the content of the section `name`, decompressed if it is compressed; nothing if there

@@ -30,9 +30,16 @@ struct Relocation {
     addend: Option<u64>,
 }
 
-/// The names to which relocations refer.
+/// Bytes that are read for the last name to which relocations refer.
+const LAST_NAME: u64 = 1 << 12;
+
+/// The names to which relocations refer. The symbols that a library uses are usually the first ones
+/// of its table, before the often far more numerous ones that it provides.
 struct Names {
     symbols: Vec<Raw>,
+    /// The offset of the first name.
+    first: u32,
+    /// The names from there on.
     strings: Vec<u8>,
 }
 
@@ -40,7 +47,8 @@ impl Names {
     /// Returns the name of a symbol, unless it is empty.
     fn get(&self, symbol: u64) -> Option<&[u8]> {
         let raw = self.symbols.get(usize::try_from(symbol).ok()?)?;
-        let rest = self.strings.get(usize::try_from(raw.name).ok()?..)?;
+        let at = raw.name.checked_sub(self.first)?;
+        let rest = self.strings.get(usize::try_from(at).ok()?..)?;
         let name = rest.split(|&byte| byte == 0).next()?;
         (!name.is_empty()).then_some(name)
     }
@@ -105,7 +113,7 @@ impl Elf {
             let name = builder.add_name(b".plt")?;
             builder.add(plt.offset, head, name, GLOBAL);
         }
-        let names = self.names_of(table?)?;
+        let names = self.names_of(table?, &relocations)?;
         // The linker may list indirect functions last; the entries have the order of the addresses
         // that the relocations change.
         relocations.sort_by_key(|relocation| relocation.offset);
@@ -148,7 +156,7 @@ impl Elf {
         let dynamic = self.section(b".rela.dyn")?;
         let mut relocations = self.relocations(dynamic)?;
         relocations.sort_by_key(|relocation| relocation.offset);
-        let names = self.names_of(dynamic)?;
+        let names = self.names_of(dynamic, &relocations)?;
         let chunk = usize::try_from(size).ok()?;
         for (number, entry) in (0_u64..).zip(code.chunks(chunk)) {
             let within = number.saturating_mul(size);
@@ -207,13 +215,29 @@ impl Elf {
     }
 
     /// Returns the names to which the relocations in a section refer.
-    fn names_of(&self, table: &Section) -> Option<Names> {
+    fn names_of(&self, table: &Section, relocations: &[Relocation]) -> Option<Names> {
         let symbols = self.sections.get(table.link)?;
         let strings = self.sections.get(symbols.link)?;
-        let content = self.content(symbols, MOST_SYMBOLS).ok()?;
+        let numbers = || relocations.iter().map(|relocation| relocation.symbol);
+        let count = numbers().max().map_or(0, |last| last.saturating_add(1));
+        let size = count.saturating_mul(self.form().size() as u64);
+        let content = self.part(symbols, MOST_SYMBOLS, 0..size).ok()?;
+        let symbols: Vec<Raw> = self.form().symbols(&content).collect();
+        let name = |number: u64| Some(symbols.get(usize::try_from(number).ok()?)?.name);
+        let first = numbers().filter_map(name).min().unwrap_or_default();
+        let last = numbers().filter_map(name).max().unwrap_or_default();
+        let (start, end) = (first.into(), u64::from(last).saturating_add(LAST_NAME));
+        let part = |end| self.part(strings, MOST_SYMBOLS, start..end).ok();
+        let mut names = part(end)?;
+        let at = usize::try_from(last.saturating_sub(first)).ok()?;
+        let is_whole = names.get(at..).is_none_or(|name| name.contains(&0));
+        if !is_whole && end < strings.size {
+            names = part(strings.size)?;
+        }
         Some(Names {
-            symbols: self.form().symbols(&content).collect(),
-            strings: self.content(strings, MOST_SYMBOLS).ok()?,
+            symbols,
+            first,
+            strings: names,
         })
     }
 }

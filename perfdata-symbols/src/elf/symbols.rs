@@ -45,7 +45,7 @@ pub(super) struct Raw {
 
 impl Form {
     /// Returns the size of an entry in bytes.
-    fn size(self) -> usize {
+    pub fn size(self) -> usize {
         if self.is_64 { RAW_64 } else { RAW_32 }
     }
 
