@@ -72,6 +72,7 @@ mod machine;
 mod message;
 mod otlp;
 mod places;
+mod positions;
 mod pprof;
 mod profile;
 mod resolve;

@@ -1,7 +1,7 @@
 //! The locations of a profile: addresses, and what is there.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use foldhash::fast::RandomState;
 
@@ -13,7 +13,7 @@ use crate::tables::FunctionId;
 pub(crate) type Line = (FunctionId, u32);
 
 /// An address, and what is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location {
     pub address: u64,
     /// The number of the mapping, from 1; 0 if there is none.
@@ -21,6 +21,15 @@ pub(crate) struct Location {
     pub function: Option<FunctionId>,
     /// Whether the kernel runs here.
     pub is_kernel: bool,
+}
+
+impl Hash for Location {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two numbers are hashed faster than each part.
+        let function = self.function.map_or(0, |id| u64::from(id.0) << 1 | 1);
+        state.write_u64(self.address);
+        state.write_u64(function << 28 ^ u64::from(self.mapping) << 1 ^ u64::from(self.is_kernel));
+    }
 }
 
 /// Locations without duplicates. They are numbered from 1.

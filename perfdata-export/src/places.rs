@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 
 use crate::tables::Tables;
 
-/// The number of an address in a mapping. Frames with the same number are equal, and have the same
-/// inlined functions, until [`Tables::epoch`] changes.
+/// The number of an address in a mapping, or of an offset in a file, which processes map at different
+/// addresses. Until [`Tables::epoch`] changes, frames with the same number have the same inlined
+/// functions, and are equal except for the address and the mapping, where they have the same offset.
 pub(crate) type PlaceId = NonZeroU32;
 
 /// Something for each number, as far as it is known, until the numbers start again.
@@ -50,22 +51,26 @@ impl<T: Clone> ByNumber<T> {
     }
 }
 
-/// A number for each place, as far as it is known.
+/// A number for each place, as far as it is known, plus one: an entry without room for a flag has
+/// half the size.
 #[derive(Debug, Default)]
-pub(crate) struct Places(ByNumber<u32>);
+pub(crate) struct Places(ByNumber<NonZeroU32>);
 
 impl Places {
     /// Returns the number of a place.
     #[inline]
     pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<u32> {
         let at = usize::try_from(place?.get()).ok()?;
-        self.0.get(tables.epoch, at).copied()
+        let known = self.0.get(tables.epoch, at)?;
+        Some(known.get().saturating_sub(1))
     }
 
     /// Sets the number of a place.
     #[inline]
     pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, number: u32) {
-        if let Some(at) = place.and_then(|place| usize::try_from(place.get()).ok()) {
+        if let Some(at) = place.and_then(|place| usize::try_from(place.get()).ok())
+            && let Some(number) = number.checked_add(1).and_then(NonZeroU32::new)
+        {
             self.0.set(tables.epoch, at, number);
         }
     }

@@ -13,9 +13,8 @@ use crate::events::Events;
 use crate::kept_stacks::ByKept;
 use crate::locations::{Location, Locations};
 use crate::machine::Machine;
-use crate::places::Places;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
-use crate::tables::{Module, ModuleId};
+use crate::tables::{FunctionId, Module, ModuleId};
 use crate::text::push_text;
 
 /// A label of samples. Samples with different labels are not added up.
@@ -89,7 +88,46 @@ pub(crate) enum LabelValue {
 }
 
 /// Number of recent locations, a power of two.
-const RECENT: usize = 1 << 10;
+const RECENT: usize = 1 << 13;
+
+/// The location of a recent frame, and what it depends on: the functions that are inlined at an
+/// address are always the same ones.
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    address: u64,
+    mapping: Option<MappingId>,
+    module: Option<ModuleId>,
+    function: Option<FunctionId>,
+    mode: CpuMode,
+    is_return: bool,
+    number: u32,
+}
+
+impl Recent {
+    #[inline]
+    fn of(frame: &ResolvedFrame, number: u32) -> Self {
+        Recent {
+            address: frame.address,
+            mapping: frame.mapping,
+            module: frame.module,
+            function: frame.function,
+            mode: frame.mode,
+            is_return: frame.is_return,
+            number,
+        }
+    }
+
+    /// Returns whether this is the location of a frame.
+    #[inline]
+    fn is_of(&self, frame: &ResolvedFrame) -> bool {
+        self.address == frame.address
+            && self.mapping == frame.mapping
+            && self.module == frame.module
+            && self.function == frame.function
+            && self.mode == frame.mode
+            && self.is_return == frame.is_return
+    }
+}
 
 /// A module and its mapping.
 type MappingKey = (Option<ModuleId>, Option<MappingId>);
@@ -150,7 +188,6 @@ pub(crate) struct Profile {
     pub counts: Counts,
     pub strings: Strings,
     pub locations: Locations,
-    places: Places,
     /// Where stacks that repeat were counted last.
     stacks: ByKept<CountId>,
     /// They are numbered from 1.
@@ -160,8 +197,8 @@ pub(crate) struct Profile {
     pub program: Option<u32>,
     /// Modules that are not the program of threads with a name.
     others: HashSet<(ModuleId, CommId), RandomState>,
-    /// The locations of recent frames without places, by their addresses.
-    recent: Vec<Option<(ResolvedFrame, u32)>>,
+    /// By the addresses.
+    recent: Vec<Option<Recent>>,
     /// The weight of the first sample of each event.
     pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
@@ -226,17 +263,7 @@ impl Profile {
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
         {
-            let number = match self.places.get(resolved.tables, frame.place) {
-                Some(number) => number,
-                None if frame.place.is_none() && inlined.is_empty() => {
-                    self.location_of_address(frame, sample.session())
-                }
-                None => {
-                    let number = self.location(frame, inlined, sample.session());
-                    self.places.set(resolved.tables, frame.place, number);
-                    number
-                }
-            };
+            let number = self.recent_location(frame, inlined, sample.session());
             stack.push(number);
             rest = after;
             if self.program.is_none() {
@@ -323,23 +350,28 @@ impl Profile {
         })
     }
 
-    /// Returns the number of the location of a frame without a place: about most of these addresses
-    /// nothing is known.
-    fn location_of_address(&mut self, frame: &ResolvedFrame, session: &Session) -> u32 {
+    /// Returns the number of a frame's location, as [`location`](Self::location) does, but without a
+    /// search if the frame is a recent one.
+    fn recent_location(
+        &mut self,
+        frame: &ResolvedFrame,
+        inlined: &[ResolvedFrame],
+        session: &Session,
+    ) -> u32 {
         // Multiplication by the golden ratio distributes neighbouring addresses.
         let hash = frame.address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let at = usize::try_from(hash).unwrap_or_default() & (RECENT - 1);
-        if let Some(Some((known, number))) = self.recent.get(at)
-            && known == frame
+        if let Some(Some(recent)) = self.recent.get(at)
+            && recent.is_of(frame)
         {
-            return *number;
+            return recent.number;
         }
-        let number = self.location(frame, &[], session);
+        let number = self.location(frame, inlined, session);
         if self.recent.is_empty() {
             self.recent.resize(RECENT, None);
         }
         if let Some(recent) = self.recent.get_mut(at) {
-            *recent = Some((*frame, number));
+            *recent = Some(Recent::of(frame, number));
         }
         number
     }

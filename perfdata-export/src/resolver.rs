@@ -1,17 +1,19 @@
 //! Resolves frames: searches their mappings' modules and functions, and remembers the results.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample};
+use perfdata_session::{Dso, Frame, Mapping, MappingId, Sample};
 use perfdata_symbols::{Symbolizer, perf_map};
 
 use crate::blocks::Blocks;
+use crate::hash_index::HashIndex;
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
+use crate::positions::{Base, Place, RECENT};
 use crate::resolve::ResolvedFrame;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
@@ -27,58 +29,19 @@ pub(crate) fn unnamed(frames: &[ResolvedFrame]) -> u64 {
     unnamed.count() as u64
 }
 
-/// An address in a mapping, as a frame of a mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    mapping: MappingId,
-    address: u64,
-    mode: CpuMode,
-    is_return: bool,
-    /// The process, for generated code.
-    pid: Option<u32>,
-}
-
-impl Hash for Place {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two numbers are hashed faster than each part.
-        let mapping = self.mapping.index() as u64;
-        let rest = u64::from(self.mode.0) << 1 | u64::from(self.is_return);
-        state.write_u64(self.address);
-        state.write_u64(mapping << 20 ^ rest);
-        if let Some(pid) = self.pid {
-            state.write_u32(pid);
-        }
-    }
-}
-
-/// A place that was looked up, and its number.
-#[derive(Debug, Clone, Copy, Default)]
-struct Recent(Option<(Place, PlaceId)>);
-
-/// Number of recent places, a power of two.
-const RECENT: usize = 1 << 13;
-
-impl Place {
-    /// Returns its index among the recent places.
-    #[inline]
-    fn recent(&self) -> usize {
-        // Multiplication by the golden ratio distributes neighbouring addresses and mappings.
-        let mapping = (self.mapping.index() as u64).rotate_left(32);
-        let hash = (self.address ^ mapping).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        usize::try_from(hash).unwrap_or_default() & (RECENT - 1)
-    }
-}
-
 /// What is known about a place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Known {
+    place: Place,
+    number: PlaceId,
     module: ModuleId,
-    /// The function, and the offset in it.
-    function: Option<(FunctionId, u64)>,
+    function: Option<FunctionId>,
+    /// Offset of the position in the function.
+    offset: u64,
     /// The line in the function.
     line: u32,
-    /// The functions that are inlined here, the innermost one first, and their lines.
-    inlined: Option<Inlined>,
+    /// Whether functions are inlined here.
+    has_inlined: bool,
 }
 
 impl ResolvedFrame {
@@ -98,11 +61,12 @@ impl ResolvedFrame {
         }
     }
 
-    fn set(&mut self, place: PlaceId, known: &Known) {
-        self.place = Some(place);
+    #[inline]
+    fn set(&mut self, known: &Known) {
+        self.place = Some(known.number);
         self.module = Some(known.module);
-        self.function = known.function.map(|(id, _)| id);
-        self.function_offset = known.function.map_or(0, |(_, offset)| offset);
+        self.function = known.function;
+        self.function_offset = known.offset;
         self.line = known.line;
     }
 }
@@ -112,12 +76,17 @@ impl ResolvedFrame {
 pub(crate) struct Resolver {
     pub symbols: Option<Symbolizer>,
     pub tables: Tables,
-    known: HashMap<Place, PlaceId, RandomState>,
+    /// How the addresses in each mapping become positions.
+    bases: Vec<Option<Base>>,
     /// What is known about each place: the first one has the number 1.
     places: Blocks<Known>,
+    numbers: HashIndex,
+    hasher: RandomState,
+    /// The functions that are inlined at places, the innermost one first.
+    inlined: HashMap<PlaceId, Inlined, RandomState>,
     /// Maximum number of places. A sample has fewer frames.
     most_places: usize,
-    recent: Box<[Recent]>,
+    recent: Box<[Option<Known>]>,
     /// The module of each mapping that does not belong to a process, if no functions are searched.
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
@@ -130,10 +99,13 @@ impl Resolver {
         Resolver {
             symbols,
             tables: Tables::default(),
-            known: HashMap::default(),
+            bases: Vec::new(),
             places: Blocks::default(),
+            numbers: HashIndex::default(),
+            hasher: RandomState::default(),
+            inlined: HashMap::default(),
             most_places: MOST_ADDRESSES,
-            recent: vec![Recent::default(); RECENT].into(),
+            recent: vec![None; RECENT].into(),
             modules: Vec::new(),
             before_exec: false,
         }
@@ -207,23 +179,23 @@ impl Resolver {
             resolved.module = Some(module);
             return Some(resolved);
         }
-        let place = Place {
-            mapping,
-            address: frame.address,
-            mode: frame.mode,
-            is_return: frame.is_return,
-            pid: None,
-        };
-        let &Recent(Some((known, number))) = self.recent.get(place.recent())? else {
-            return None;
-        };
-        let at = usize::try_from(number.get()).ok()?.checked_sub(1)?;
-        let found = self.places.get(at).filter(|_| known == place)?;
-        if found.inlined.is_some() {
-            return None;
-        }
-        resolved.set(number, found);
+        let place = self.base(mapping)?.place(frame);
+        let known = self.recent_at(&place).filter(|known| !known.has_inlined)?;
+        resolved.set(known);
         Some(resolved)
+    }
+
+    /// Returns how addresses in a mapping become positions, if one of them was resolved before.
+    #[inline]
+    fn base(&self, mapping: MappingId) -> Option<Base> {
+        self.bases.get(mapping.index()).copied().flatten()
+    }
+
+    /// Returns what is known about a place, if it was looked up recently.
+    #[inline]
+    fn recent_at(&self, place: &Place) -> Option<&Known> {
+        let recent = self.recent.get(place.recent())?.as_ref();
+        recent.filter(|known| known.place == *place)
     }
 
     /// Resolves a frame, and appends it after those of the functions that are inlined there.
@@ -288,29 +260,34 @@ impl Resolver {
             resolved.module = Some(module);
             return (resolved, None);
         }
-        let mut place = Place {
-            mapping: id,
-            address: frame.address,
-            mode: frame.mode,
-            is_return: frame.is_return,
-            pid: None,
+        let base = match self.base(id) {
+            Some(known) => known,
+            None => {
+                let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
+                    return (resolved, None);
+                };
+                let base = Base::of(id, &mapping, dso);
+                set_at(&mut self.bases, id.index(), base);
+                base
+            }
         };
-        let recent = place.recent();
-        if let Some(&Recent(Some((known, number)))) = self.recent.get(recent)
-            && known == place
-        {
-            return self.known_at(number, resolved);
+        let mut place = base.place(frame);
+        if let Some(&known) = self.recent_at(&place) {
+            return self.known_at(&known, resolved);
+        }
+        let pid = sample.thread().map(|thread| thread.pid);
+        let pid = pid.filter(|_| base.is_generated);
+        place.pid = pid;
+        let hash = self.hasher.hash_one(place);
+        let known = |number| self.places.get(usize::try_from(number).ok()?);
+        let is_it = |number| known(number).is_some_and(|known| known.place == place);
+        if let Some(&known) = self.numbers.find(hash, is_it).and_then(known) {
+            self.set_recent(&known);
+            return self.known_at(&known, resolved);
         }
         let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
             return (resolved, None);
         };
-        let pid = sample.thread().map(|thread| thread.pid);
-        place.pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
-        if let Some(&number) = self.known.get(&place) {
-            self.set_recent(place, number);
-            return self.known_at(number, resolved);
-        }
-        let pid = place.pid;
         let module = self.tables.module_of((mapping.dso, pid), || Module {
             name: shown_name(dso, &mapping, pid),
             kind: dso.kind,
@@ -319,13 +296,8 @@ impl Resolver {
         let symbols = self.symbols.as_mut();
         let Some(symbols) = symbols else {
             resolved.module = Some(module);
-            if dso.kind != DsoKind::Anonymous {
-                if self.modules.len() <= id.index() {
-                    self.modules.resize(id.index().saturating_add(1), None);
-                }
-                if let Some(known) = self.modules.get_mut(id.index()) {
-                    *known = Some(module);
-                }
+            if !base.is_generated {
+                set_at(&mut self.modules, id.index(), module);
             }
             return (resolved, None);
         };
@@ -352,34 +324,39 @@ impl Resolver {
             Some((id, frame.line))
         });
         let inlined: Vec<(FunctionId, u32)> = inlined.collect();
-        let known = Known {
-            module,
-            function,
-            line: if is_known { own.line } else { 0 },
-            inlined: (!inlined.is_empty()).then(|| inlined.into()),
-        };
         if self.places.len() >= self.most_places {
-            self.known.clear();
+            self.numbers.clear();
             self.places = Blocks::default();
-            self.recent.fill(Recent::default());
+            self.inlined.clear();
+            self.recent.fill(None);
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
-        self.places.push(known);
-        let number = u32::try_from(self.places.len()).ok();
-        let Some(number) = number.and_then(PlaceId::new) else {
+        let Some(number) = PlaceId::new(self.numbers.add(hash).saturating_add(1)) else {
             return (resolved, None);
         };
-        self.known.insert(place, number);
-        self.set_recent(place, number);
-        self.known_at(number, resolved)
+        let known = Known {
+            place,
+            number,
+            module,
+            function: function.map(|(id, _)| id),
+            offset: function.map_or(0, |(_, offset)| offset),
+            line: if is_known { own.line } else { 0 },
+            has_inlined: !inlined.is_empty(),
+        };
+        self.places.push(known);
+        if known.has_inlined {
+            self.inlined.insert(number, inlined.into());
+        }
+        self.set_recent(&known);
+        self.known_at(&known, resolved)
     }
 
     /// Remembers a place. That of generated code depends on the process.
-    fn set_recent(&mut self, place: Place, number: PlaceId) {
-        if place.pid.is_none()
-            && let Some(recent) = self.recent.get_mut(place.recent())
+    fn set_recent(&mut self, known: &Known) {
+        if known.place.pid.is_none()
+            && let Some(recent) = self.recent.get_mut(known.place.recent())
         {
-            *recent = Recent(Some((place, number)));
+            *recent = Some(*known);
         }
     }
 
@@ -387,15 +364,25 @@ impl Resolver {
     #[inline]
     fn known_at(
         &self,
-        number: PlaceId,
+        known: &Known,
         mut resolved: ResolvedFrame,
     ) -> (ResolvedFrame, Option<Inlined>) {
-        let at = usize::try_from(number.get().saturating_sub(1)).ok();
-        let Some(known) = at.and_then(|at| self.places.get(at)) else {
-            return (resolved, None);
+        resolved.set(known);
+        let inlined = match known.has_inlined {
+            true => self.inlined.get(&known.number).cloned(),
+            false => None,
         };
-        resolved.set(number, known);
-        (resolved, known.inlined.clone())
+        (resolved, inlined)
+    }
+}
+
+/// Sets an entry of a list, which is extended if it is shorter.
+fn set_at<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
+    if list.len() <= at {
+        list.resize(at.saturating_add(1), None);
+    }
+    if let Some(place) = list.get_mut(at) {
+        *place = Some(value);
     }
 }
 
@@ -431,14 +418,15 @@ mod tests {
 
     use super::*;
 
+    const RECORDING: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../fixtures/6.1-x86_64-file-g.data"
+    );
+
     /// Returns the frames of all samples without the numbers of their places, and how often these
     /// started again.
     fn resolved(most_places: usize) -> (Vec<Vec<ResolvedFrame>>, u32) {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../fixtures/6.1-x86_64-file-g.data"
-        );
-        let mut samples = perfdata_session::open(path).unwrap();
+        let mut samples = perfdata_session::open(RECORDING).unwrap();
         let mut stacks = KeptStacks::default();
         let mut resolver = Resolver {
             most_places,
@@ -455,13 +443,46 @@ mod tests {
                     continue;
                 };
                 let known = resolver.places.get(place.get() as usize - 1).unwrap();
-                let function = known.function.map(|(id, _)| id);
                 let here = (frame.module, frame.function);
-                assert_eq!((Some(known.module), function), here, "an older number");
+                assert_eq!(
+                    (Some(known.module), known.function),
+                    here,
+                    "an older number"
+                );
             }
             all.push(frames);
         }
         (all, resolver.tables.epoch)
+    }
+
+    #[test]
+    fn frames_of_a_place_differ_in_addresses_of_one_offset() {
+        // Several processes of the same program.
+        let path = RECORDING.replace("file-g", "file-a-g-C0");
+        let mut samples = perfdata_session::open(path).unwrap();
+        let mut resolver = Resolver::new(Some(Symbolizer::new(Sources::default())));
+        let mut known: HashMap<PlaceId, (ResolvedFrame, u64)> = HashMap::new();
+        let mut moved = HashSet::new();
+        while let Some(sample) = samples.next().unwrap() {
+            for frame in sample.frames() {
+                let resolved = resolver.resolve(&sample, &frame);
+                let Some(place) = resolved.place else {
+                    continue;
+                };
+                let offset = frame.offset().unwrap();
+                let (first, of_first) = *known.entry(place).or_insert((resolved, offset));
+                let here = ResolvedFrame {
+                    address: first.address,
+                    mapping: first.mapping,
+                    ..resolved
+                };
+                assert_eq!((here, offset), (first, of_first));
+                if resolved.address != first.address {
+                    moved.insert(place);
+                }
+            }
+        }
+        assert!(known.len() > moved.len() && !moved.is_empty(), "{moved:?}");
     }
 
     #[test]

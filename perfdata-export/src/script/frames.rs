@@ -47,8 +47,12 @@ impl Writer<'_> {
         let mut all_final = true;
         for frame in frames.iter().take(self.style.max_stack) {
             let place = frame.place.filter(|_| !self.is_forgotten(frame));
-            if let Some(line) = lines.get(tables, place) {
-                out.extend_from_slice(line);
+            if let Some(rest) = lines.get(tables, place) {
+                if !self.is_offset_kept() {
+                    out.push(b'\t');
+                    push_hex(out, frame.address, 16);
+                }
+                out.extend_from_slice(rest);
                 continue;
             }
             if frame.mapping.is_none() && frame.function.is_none() {
@@ -59,21 +63,31 @@ impl Writer<'_> {
             }
             let start = out.len();
             out.push(b'\t');
-            let address = self.shown_address(frame);
-            self.frame(out, frame, address);
+            push_hex(out, self.shown_address(frame), 16);
+            let kept = match self.is_offset_kept() {
+                true => start,
+                false => out.len(),
+            };
+            self.symbol_and_dso(out, frame);
             out.push(b'\n');
             // The recording can list the build ID of a kernel module later.
             let module = frame.module.and_then(|id| tables.module(id));
             let is_final = module.is_some_and(|module| module.kind != DsoKind::Module);
             all_final &= is_final;
-            if is_final && let Some(line) = out.get(start..) {
-                lines.set(tables, place, line);
+            if is_final && let Some(rest) = out.get(kept..) {
+                lines.set(tables, place, rest);
             }
         }
         if !frames.is_empty() && frames.len() < self.style.max_stack {
             self.cookie(out, view);
         }
         all_final
+    }
+
+    /// Returns whether kept lines begin with the address: an offset is the same one in all mappings of
+    /// a file.
+    fn is_offset_kept(&self) -> bool {
+        self.style.like == Like::Perf6_1
     }
 
     /// Appends what perf 7.2 shows in place of a deferred user callchain that never came.
@@ -148,6 +162,11 @@ impl Writer<'_> {
     /// Appends an address with its function and object.
     pub(super) fn frame(&self, out: &mut Vec<u8>, frame: &ResolvedFrame, address: u64) {
         push_hex(out, address, 16);
+        self.symbol_and_dso(out, frame);
+    }
+
+    /// Appends the function and the object of a frame, if they are shown.
+    fn symbol_and_dso(&self, out: &mut Vec<u8>, frame: &ResolvedFrame) {
         if self.fields.has(Set::SYM) {
             out.push(b' ');
             self.symbol(out, frame, self.fields.has(Set::SYMOFF));

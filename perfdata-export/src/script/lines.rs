@@ -68,7 +68,7 @@ impl Lines {
         self.numbers = Places::default();
     }
 
-    /// Returns the line of a place.
+    /// Returns what is kept of the line of a place.
     #[inline]
     pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<&[u8]> {
         let number = self.numbers.get(tables, place)?;
@@ -76,7 +76,7 @@ impl Lines {
         self.text.get(range.clone())
     }
 
-    /// Keeps the line of a place.
+    /// Keeps the line of a place, or its end.
     pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, line: &[u8]) {
         if place.is_none() {
             return;
