@@ -66,7 +66,7 @@ impl Hits {
             RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => {
                 self.deferred(record, events)?
             }
-            RecordType::FINISHED_ROUND => self.moments.end_round(),
+            RecordType::FINISHED_ROUND if self.select == Select::Hit => self.moments.end_round(),
             kind if Change::affects_processes(kind) => self.change(record, events)?,
             RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
             kind if kind.is_compressed() => {
@@ -141,19 +141,22 @@ impl Hits {
         Ok(())
     }
 
-    /// Processes a record that may change mappings.
+    /// Processes a record that may change mappings. If all objects are wanted, it does not matter
+    /// which mappings there are at what time.
     fn change(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
+        let is_followed = self.select == Select::Hit;
         if let Some(change) = Change::in_place(record, events) {
-            if let Some(change) = change {
-                let change = change.with(|mapped| self.object(&mapped));
+            let change = change.map(|change| change.with(|mapped| self.object(&mapped)));
+            if let Some(change) = change.filter(|_| is_followed) {
                 let time = at(events.time(record));
                 self.moments.push_change(time, change);
             }
             return Ok(());
         }
         let decoded = Record::decode(record, &events.layout_of(record))?;
-        if let Some(change) = Change::of(&decoded) {
-            let change = change.with(|mapped| self.object(&mapped));
+        let change = Change::of(&decoded);
+        let change = change.map(|change| change.with(|mapped| self.object(&mapped)));
+        if let Some(change) = change.filter(|_| is_followed) {
             let time = decoded.sample_id.and_then(|id| at(id.time));
             self.moments.push_change(time, change);
         }
