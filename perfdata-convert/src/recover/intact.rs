@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Seek;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,7 +27,7 @@ pub(super) fn is_intact(input: Input) -> bool {
 /// output, which has the same bytes.
 ///
 /// # Errors
-/// The output cannot be written, or reading is cancelled.
+/// The operating system reports an error.
 pub(super) fn copy(input: &Input, file: &mut File) -> Result<Option<Summary>> {
     let again = || input.again().ok_or_else(unsalvaged);
     let copy = |input, file: &mut File| Conversion::new(Vec::new()).run_into(input, file);
@@ -64,7 +65,8 @@ pub(super) fn copy(input: &Input, file: &mut File) -> Result<Option<Summary>> {
         if summary.is_err() {
             is_over.store(true, Ordering::Relaxed);
         }
-        (check.join().unwrap_or(false), Some(summary))
+        let is_intact = check.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (is_intact, Some(summary))
     });
     match summary {
         Some(Ok(summary)) if is_intact => Ok(Some(summary)),

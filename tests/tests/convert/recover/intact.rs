@@ -1,12 +1,13 @@
 //! Recordings in which `perfconv verify` finds nothing: they are copied without a survey.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use perfdata_convert::error::Result;
 use perfdata_convert::inspect::verify::Report;
-use perfdata_convert::io::{Input, Output};
+use perfdata_convert::io::{Input, Output, Watch};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover::{Recover, Recovery, convert_recovered};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
@@ -117,6 +118,46 @@ fn an_intact_recording_is_converted() {
         (size(input), size(&out))
     );
     assert_eq!(fs::read(&out).ok(), fs::read(&direct).ok());
+}
+
+/// Truncates a file at the start of the second pass over it.
+struct Truncate {
+    path: PathBuf,
+    passes: AtomicUsize,
+}
+
+impl Watch for Truncate {
+    fn begin(&self, _: Option<u64>) {
+        if self.passes.fetch_add(1, Ordering::Relaxed) == 1 {
+            let file = fs::OpenOptions::new().write(true).open(&self.path);
+            let file = file.expect("it exists");
+            let len = file.metadata().expect("it exists").len();
+            file.set_len(len - 100).expect("it can be truncated");
+        }
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+/// A recording that is truncated between the check and the copy is no output.
+#[test]
+fn a_recording_that_is_truncated_meanwhile_is_refused() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let path = |name: &str| folder.path().join(name);
+    let (input, output) = (path("in.data"), path("out.data"));
+    let pipe = recordings::fixture("6.12-x86_64-pipe-default");
+    fs::copy(&pipe.path, &input).expect("files can be written");
+    let watch = Truncate {
+        path: input.clone(),
+        passes: AtomicUsize::new(0),
+    };
+    let opened = Input::open(&input).expect("it exists");
+    let opened = opened.limited_by(Limits::default().with_max_threads(Some(1)));
+    let to = Output::create(&output, &input, false).expect("it can be created");
+    let recovery = Recover::default().run(opened.watched_by(Arc::new(watch)), to.synced(false));
+    let error = recovery.expect_err("it was truncated").to_string();
+    assert!(error.contains("truncated while it was read"), "{error}");
+    assert!(!output.exists());
 }
 
 /// The copy of a recording with damage at its end is discarded: the output is the same with any
