@@ -117,9 +117,8 @@ impl<T: Copy> AddressSpaceHistory<T> {
                 self.programs.len(),
                 size_of::<Program<T>>().saturating_add(64),
             ),
-            (self.pieces.count(), Pieces::each::<T>()),
         ];
-        sizes.iter().fold(0, |sum: usize, (count, size)| {
+        sizes.iter().fold(self.pieces.held(), |sum, (count, size)| {
             sum.saturating_add(count.saturating_mul(*size))
         })
     }

@@ -78,6 +78,7 @@ mod dso;
 mod history;
 mod ids;
 mod mapping;
+mod ranges;
 mod sample;
 mod samples;
 mod session;

@@ -1,156 +1,55 @@
 //! An address space: the mappings of a process or kernel by address.
 
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
-
-use rpds::RedBlackTreeMapSync;
 
 use crate::ids::MappingId;
+use crate::ranges::{Memory, Piece, Ranges};
 
 /// An address space. `T` represents a mapping. A clone shares unchanged data with the original, so
 /// that any number of forked processes need little memory.
 #[derive(Debug, Clone)]
 pub struct Space<T> {
-    /// The pieces do not overlap.
-    pieces: RedBlackTreeMapSync<Span, Piece<T>>,
+    /// The mappings, or the remaining parts of them after newer mappings.
+    pieces: Ranges<T>,
     version: u64,
 }
 
-/// The addresses from `start` up to, but not including, `end`. Overlapping spans compare as equal.
-/// If the keys of a map do not overlap, a normal lookup therefore finds the key around an address,
-/// without an iterator, which would allocate.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    start: u64,
-    end: u64,
-}
-
-impl Span {
-    fn of(range: &Range<u64>) -> Self {
-        Span {
-            start: range.start,
-            end: range.end,
-        }
-    }
-
-    /// Returns the span of one address. It is empty for the last address, where nothing can be
-    /// mapped.
-    fn at(address: u64) -> Self {
-        Span {
-            start: address,
-            end: address.saturating_add(1),
-        }
-    }
-}
-
-impl Ord for Span {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        if self.end <= other.start {
-            Ordering::Less
-        } else if self.start >= other.end {
-            Ordering::Greater
-        } else {
-            Ordering::Equal
-        }
-    }
-}
-
-impl PartialOrd for Span {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Span {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Span {}
-
-/// A mapping, or a remaining part of it after newer mappings.
-#[derive(Debug, Clone)]
-struct Piece<T> {
-    what: T,
-    /// One reference for each piece.
-    _counted: Arc<()>,
-}
-
-/// Creates versions of spaces, and counts their pieces.
+/// Creates versions of spaces, and counts their memory.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     changes: u64,
-    counted: Arc<()>,
+    memory: Memory,
 }
 
 impl Pieces {
-    /// Returns the size in bytes of a piece that is not shared: two allocations, one of which
-    /// contains the mapping.
-    pub(crate) const fn each<T>() -> usize {
-        size_of::<(Span, Piece<T>)>().saturating_add(88)
-    }
-
-    /// Returns the number of pieces plus one.
-    pub(crate) fn count(&self) -> usize {
-        Arc::strong_count(&self.counted)
+    /// Returns the memory use of the mappings in bytes.
+    pub(crate) fn held(&self) -> usize {
+        self.memory.bytes()
     }
 
     /// Maps `what` at `range` of `space`, and replaces older mappings there.
     pub(crate) fn map<T: Copy>(&mut self, space: &mut Space<T>, range: Range<u64>, what: T) {
-        if range.is_empty() {
+        let Range { start, end } = range;
+        if start >= end {
             return;
         }
-        self.clear(space, Span::of(&range));
-        space.pieces.insert_mut(Span::of(&range), self.piece(what));
+        self.changed(space);
+        while let Some(old) = space.pieces.take_overlapping(start, end) {
+            let parts = [(old.start, start), (end, old.end)];
+            for (start, end) in parts.into_iter().filter(|(start, end)| start < end) {
+                let part = Piece { start, end, ..old };
+                space.pieces.insert(part, &self.memory);
+            }
+        }
+        let piece = Piece { start, end, what };
+        space.pieces.insert(piece, &self.memory);
     }
 
     /// Removes the mapping that starts at `start` of `space`.
     pub(crate) fn unmap<T: Copy>(&mut self, space: &mut Space<T>, start: u64) {
-        if space
-            .pieces
-            .get_key_value(&Span::at(start))
-            .is_some_and(|(span, _)| span.start == start)
-        {
-            space.pieces.remove_mut(&Span::at(start));
+        if space.pieces.take_at(start).is_some() {
             self.changed(space);
-        }
-    }
-
-    fn clear<T: Copy>(&mut self, space: &mut Space<T>, new: Span) {
-        self.changed(space);
-        while let Some((&old, piece)) = space.pieces.get_key_value(&new) {
-            let what = piece.what;
-            space.pieces.remove_mut(&old);
-            if old.start < new.start {
-                space.pieces.insert_mut(
-                    Span {
-                        end: new.start,
-                        ..old
-                    },
-                    self.piece(what),
-                );
-            }
-            if old.end > new.end {
-                space.pieces.insert_mut(
-                    Span {
-                        start: new.end,
-                        ..old
-                    },
-                    self.piece(what),
-                );
-            }
-        }
-    }
-
-    fn piece<T>(&self, what: T) -> Piece<T> {
-        Piece {
-            what,
-            _counted: Arc::clone(&self.counted),
         }
     }
 
@@ -163,7 +62,7 @@ impl Pieces {
 impl<T> Default for Space<T> {
     fn default() -> Self {
         Space {
-            pieces: RedBlackTreeMapSync::default(),
+            pieces: Ranges::default(),
             version: 0,
         }
     }
@@ -172,15 +71,15 @@ impl<T> Default for Space<T> {
 impl<T: Copy> Space<T> {
     /// Returns the mapping at `address`, and its address range.
     pub fn find(&self, address: u64) -> Option<(Range<u64>, T)> {
-        let (span, piece) = self.pieces.get_key_value(&Span::at(address))?;
-        Some((span.start..span.end, piece.what))
+        let piece = self.pieces.find(address)?;
+        Some((piece.start..piece.end, piece.what))
     }
 
     /// Returns all mappings with their address ranges, in address order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
         self.pieces
             .iter()
-            .map(|(span, piece)| (span.start..span.end, piece.what))
+            .map(|piece| (piece.start..piece.end, piece.what))
     }
 }
 
@@ -194,7 +93,7 @@ impl<T> Space<T> {
 
     /// Returns the number of mappings. A mapping that was split by others counts several times.
     pub fn len(&self) -> usize {
-        self.pieces.size()
+        self.pieces.len()
     }
 
     /// Returns whether nothing is mapped.
@@ -341,7 +240,7 @@ mod tests {
         for number in 0..1000 {
             pieces.map(&mut parent, number << 12..(number + 1) << 12, 0);
         }
-        let alone = pieces.count();
+        let alone = pieces.held();
         let children: Vec<Space<usize>> = (0..10)
             .map(|number| {
                 let mut child = parent.clone();
@@ -349,7 +248,10 @@ mod tests {
                 child
             })
             .collect();
-        assert_eq!(pieces.count() - alone, 10, "one more in each");
+        assert!(
+            pieces.held() - alone < alone,
+            "ten children need less than the parent"
+        );
         assert!(
             children
                 .iter()
@@ -358,7 +260,7 @@ mod tests {
         );
         assert_eq!(at(&parent, 2000 << 12), None);
         drop((children, parent));
-        assert_eq!(pieces.count(), 1);
+        assert_eq!(pieces.held(), 0);
     }
 
     /// A cached result for one state of a space is not used for another state.

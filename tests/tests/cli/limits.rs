@@ -69,7 +69,7 @@ fn mappings() -> [Vec<u8>; 2] {
             },
         )
     };
-    let places = (0..20_000).fold(start(), |pipe, at| map(pipe, at, "/usr/lib/a.so"));
+    let places = (0..50_000).fold(start(), |pipe, at| map(pipe, at, "/usr/lib/a.so"));
     let files = (0..20_000).fold(start(), |pipe, at| {
         map(pipe, 0, &format!("/usr/lib/{at}.so"))
     });
