@@ -65,6 +65,7 @@ impl CallchainContext {
     pub const FIRST: u64 = 0xffff_ffff_ffff_f001;
 
     /// Returns the marker in `word` of a callchain, if it is one.
+    #[inline]
     pub fn of(word: u64) -> Option<Self> {
         (word >= Self::FIRST).then_some(Self(word))
     }

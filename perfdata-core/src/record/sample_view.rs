@@ -155,9 +155,10 @@ impl<'a> SampleView<'a> {
     /// or the record ends in it.
     #[inline]
     pub fn callchain_part(&self) -> Option<Words<'a>> {
-        let bytes = self
-            .callchain_bytes()
-            .filter(|_| self.offsets.has_callchain)?;
+        if !self.offsets.has_callchain {
+            return None;
+        }
+        let bytes = self.callchain_bytes()?;
         Some(Words {
             words: bytes.as_chunks::<WORD>().0,
             endian: self.sample.endian,

@@ -28,6 +28,16 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Appends the words to `out`.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u64>) {
+        let words = self.words.iter();
+        match self.endian {
+            Endian::Little => out.extend(words.map(|&word| u64::from_le_bytes(word))),
+            Endian::Big => out.extend(words.map(|&word| u64::from_be_bytes(word))),
+        }
+    }
+
     /// Returns the word with index `at`.
     #[inline]
     pub fn get(&self, at: usize) -> Option<u64> {

@@ -4,15 +4,15 @@
 use std::panic::resume_unwind;
 
 use perfdata_core::read::Limits;
-use perfdata_core::record::CallchainContext;
+use perfdata_core::record::{CallchainContext, CpuMode};
 use perfdata_core::{Error, Result};
 
-use perfdata_session::{AddressSpaces, Change, Owner, mode_of};
+use perfdata_session::{AddressSpaces, Change, Machine, Owner, mode_of};
 
 use super::moments::{Addresses, Moments};
 use super::objects::{ObjectId, Wanted};
 use super::timeline::{Sink, Timeline};
-use super::unhit::Unhit;
+use super::unhit::{Unhit, UnhitMappings};
 use crate::background::Background;
 
 /// Maximum number of parts of the stream that wait for the thread.
@@ -128,6 +128,7 @@ impl Followed {
 struct State {
     wanted: Wanted,
     spaces: AddressSpaces<Option<ObjectId>>,
+    recent: Recent,
     unhit: Unhit,
     limits: Limits,
     /// The error after which no more changes are applied.
@@ -137,6 +138,7 @@ struct State {
 impl Sink for State {
     fn change(&mut self, change: Change<Option<ObjectId>>) {
         if self.refused.is_none() {
+            self.recent.forget(&change);
             self.spaces.apply(change);
             self.refused = self
                 .limits
@@ -147,30 +149,126 @@ impl Sink for State {
 
     /// Looks up the addresses of a sample. Context markers divide a callchain into parts of
     /// different address spaces.
+    #[inline]
     fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let State {
-            wanted,
-            spaces,
-            unhit,
-            ..
-        } = self;
         let mut mode = Some(mode);
         let mut rest = words;
-        loop {
-            let len = rest
-                .iter()
-                .position(|&word| CallchainContext::of(word).is_some())
-                .unwrap_or(rest.len());
-            let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            let here = mode.filter(|_| !addresses.is_empty());
-            if let Some(space) = here.and_then(|mode| spaces.space(Owner::of(mode, pid)?)) {
-                unhit.hit(addresses, space, wanted);
-            }
-            let Some((&marker, after)) = behind.split_first() else {
+        while !rest.is_empty() {
+            let looked_up = match mode.and_then(|mode| self.unhit_of(mode, pid)) {
+                Some((unhit, wanted)) => unhit.hit(rest, wanted),
+                None => self.look_up(mode, pid, rest),
+            };
+            let Some((&marker, after)) = rest.get(looked_up..).and_then(<[u64]>::split_first)
+            else {
                 return;
             };
             mode = CallchainContext::of(marker).map(mode_of);
             rest = after;
+        }
+    }
+}
+
+impl State {
+    /// Returns the mappings without a hit of the address space of process `pid` in `mode`, if they
+    /// are known.
+    #[inline]
+    fn unhit_of(&mut self, mode: CpuMode, pid: u32) -> Option<(&mut UnhitMappings, &mut Wanted)> {
+        let version = match mode {
+            CpuMode::USER => self.recent.version(pid)?,
+            CpuMode::KERNEL => self.spaces.space(Owner::Kernel(Machine::HOST))?.version(),
+            _ => return None,
+        };
+        Some((self.unhit.of(version)?, &mut self.wanted))
+    }
+
+    /// Looks up the addresses before the first context marker in `words`, and returns their number.
+    fn look_up(&mut self, mode: Option<CpuMode>, pid: u32, words: &[u64]) -> usize {
+        let is_marker = |&word: &u64| CallchainContext::of(word).is_some();
+        let len = words.iter().position(is_marker).unwrap_or(words.len());
+        let addresses = words.get(..len).unwrap_or_default();
+        let owner = mode.and_then(|mode| Owner::of(mode, pid));
+        if let Some(space) = owner.and_then(|owner| self.spaces.space(owner))
+            && !addresses.is_empty()
+        {
+            if mode == Some(CpuMode::USER) {
+                self.recent.add(pid, space.version());
+            }
+            self.unhit.hit(addresses, space, &mut self.wanted);
+        }
+        len
+    }
+}
+
+/// The versions of the address spaces of the host's processes with recent samples.
+#[derive(Debug)]
+struct Recent {
+    known: [RecentSpace; Self::SIZE],
+    /// Increases when all entries are forgotten.
+    epoch: u64,
+}
+
+/// An entry, which is valid only in its epoch.
+#[derive(Debug, Clone, Copy, Default)]
+struct RecentSpace {
+    epoch: u64,
+    version: u64,
+    pid: u32,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Recent {
+            known: [RecentSpace::default(); Self::SIZE],
+            epoch: 1,
+        }
+    }
+}
+
+impl Recent {
+    /// Number of processes, a power of two.
+    const SIZE: usize = 64;
+
+    #[inline]
+    fn slot(pid: u32) -> usize {
+        pid as usize & (Self::SIZE - 1)
+    }
+
+    /// Returns the version of the address space of process `pid`, if it is known.
+    #[inline]
+    fn version(&self, pid: u32) -> Option<u64> {
+        let known = self.known.get(Self::slot(pid))?;
+        (known.pid == pid && known.epoch == self.epoch).then_some(known.version)
+    }
+
+    fn add(&mut self, pid: u32, version: u64) {
+        let epoch = self.epoch;
+        if let Some(slot) = self.known.get_mut(Self::slot(pid)) {
+            *slot = RecentSpace {
+                epoch,
+                version,
+                pid,
+            };
+        }
+    }
+
+    /// Forgets the address spaces that `change` may concern. A process that starts or ends may also
+    /// discard another one.
+    fn forget(&mut self, change: &Change<Option<ObjectId>>) {
+        match *change {
+            Change::Map {
+                owner: Owner::Process(_, pid),
+                ..
+            }
+            | Change::Exec(Owner::Process(_, pid)) => {
+                if let Some(slot) = self.known.get_mut(Self::slot(pid)) {
+                    slot.epoch = 0;
+                }
+            }
+            Change::Fork { .. } | Change::Exit(_) => {
+                self.epoch = self.epoch.saturating_add(1);
+            }
+            // Changes of kernels.
+            _ => {}
         }
     }
 }

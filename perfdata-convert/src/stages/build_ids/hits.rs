@@ -122,8 +122,10 @@ impl Hits {
             CpuMode::of(record.misc),
             sample.tid().map_or(0, |tid| tid.pid),
         );
-        self.moments
-            .push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
+        self.moments.push_sample(at(sample.time()), place, |words| {
+            words.extend(sample.ip());
+            sample.callchain().append_to(words);
+        });
     }
 
     /// Processes the user part of a callchain that was deferred.
@@ -136,8 +138,9 @@ impl Hits {
             return Ok(());
         };
         let place = (CpuMode::USER, id.tid.map_or(0, |tid| tid.pid));
-        self.moments
-            .push_sample(at(id.time), place, None, chain.callchain.iter().copied());
+        self.moments.push_sample(at(id.time), place, |words| {
+            words.extend_from_slice(&chain.callchain)
+        });
         Ok(())
     }
 

@@ -31,6 +31,19 @@ pub struct Addresses<'a> {
     pub words: &'a [u64],
 }
 
+/// The time of a moment.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    /// A sample at this time.
+    Sample(u64),
+    /// A change of mappings at this time.
+    Change(u64),
+    /// A moment before the recording.
+    BeforeRecording,
+    /// The end of a round.
+    EndOfRound,
+}
+
 /// The moments of a part of the stream. Only the addresses of samples are kept, and nearly all
 /// moments are samples: an entry has 24 bytes.
 #[derive(Debug, Default)]
@@ -79,18 +92,16 @@ impl Moments {
         self.push(None, What::EndOfRound);
     }
 
-    /// Adds a sample at `time`, which is not 0.
+    /// Adds a sample at `time`, which is not 0. `words` appends its addresses.
     #[inline]
     pub fn push_sample(
         &mut self,
         time: Option<u64>,
         (mode, pid): (CpuMode, u32),
-        ip: Option<u64>,
-        callchain: impl Iterator<Item = u64>,
+        words: impl FnOnce(&mut Vec<u64>),
     ) {
         let first = self.words.len();
-        self.words.extend(ip);
-        self.words.extend(callchain);
+        words(&mut self.words);
         let what = What::Sample {
             mode,
             pid,
@@ -126,6 +137,18 @@ impl Moments {
         Some((time.map(NonZeroU64::get), moment))
     }
 
+    /// Returns when moment number `at` happens.
+    #[inline]
+    pub fn when(&self, at: usize) -> Option<When> {
+        let Entry { time, what } = self.list.get(at)?;
+        Some(match (time, what) {
+            (_, What::EndOfRound) => When::EndOfRound,
+            (None, _) => When::BeforeRecording,
+            (Some(time), What::Sample { .. }) => When::Sample(time.get()),
+            (Some(time), What::Change { .. }) => When::Change(time.get()),
+        })
+    }
+
     /// Returns whether the part is large enough to pass on.
     #[inline]
     pub fn is_enough(&self) -> bool {
@@ -152,7 +175,7 @@ impl Waiting for Moments {
     fn push_from(&mut self, other: &Self, at: usize) {
         match other.get(at) {
             Some((time, Moment::Sample(Addresses { mode, pid, words }))) => {
-                self.push_sample(time, (mode, pid), None, words.iter().copied());
+                self.push_sample(time, (mode, pid), |out| out.extend_from_slice(words));
             }
             Some((time, Moment::Change(change))) => self.push_change(time, *change),
             Some((_, Moment::EndOfRound)) => self.end_round(),

@@ -4,7 +4,7 @@ use perfdata_core::read::{OrderedEvents, Waiting};
 
 use perfdata_session::Change;
 
-use super::moments::{Addresses, Moment, Moments};
+use super::moments::{Addresses, Moment, Moments, When};
 use super::objects::ObjectId;
 
 /// Maximum size of waiting moments in bytes.
@@ -72,22 +72,20 @@ impl Timeline {
         let len = moments.len();
         self.moments.add(moments);
         for at in 0..len {
-            match self
-                .moments
-                .last()
-                .and_then(|moments| Some((moments, moments.get(at)?)))
-            {
-                Some((_, (_, Moment::EndOfRound))) => {
+            let Some(moments) = self.moments.last() else {
+                return;
+            };
+            match moments.when(at) {
+                Some(When::Sample(time)) => self.moments.wait(time, at),
+                Some(When::Change(time)) => {
+                    self.changes.wait(time);
+                    self.moments.wait(time, at);
+                }
+                Some(When::BeforeRecording) => hand_out(moments, at, sink),
+                Some(When::EndOfRound) => {
                     self.end_round();
                     self.hand_out(sink);
                 }
-                Some((_, (Some(time), moment))) => {
-                    if let Moment::Change(_) = moment {
-                        self.changes.wait(time);
-                    }
-                    self.moments.wait(time, at);
-                }
-                Some((moments, (None, _))) => hand_out(moments, at, sink),
                 None => return,
             }
         }
@@ -157,7 +155,9 @@ mod tests {
     fn samples(samples: &[(u64, &[u64])]) -> Moments {
         let mut moments = Moments::default();
         for &(time, words) in samples {
-            moments.push_sample(Some(time), (CpuMode::USER, 1), None, words.iter().copied());
+            moments.push_sample(Some(time), (CpuMode::USER, 1), |out| {
+                out.extend_from_slice(words)
+            });
         }
         moments
     }

@@ -1,6 +1,7 @@
 //! The mappings that no sample has hit yet. Soon there are few in each address space, so most
 //! addresses need no search.
 
+use perfdata_core::record::CallchainContext;
 use perfdata_session::Space;
 
 use super::objects::{ObjectId, Wanted};
@@ -10,6 +11,9 @@ use super::objects::{ObjectId, Wanted};
 const SPACES: usize = 1024;
 const MOST_UNHIT: usize = 512;
 const MOST_MAPPINGS: usize = 4096;
+
+/// log2 of the size of the regions that mappings without a hit are in: 1 MiB.
+const REGION: u32 = 20;
 
 /// The mappings without a hit in recently used address spaces.
 #[derive(Debug)]
@@ -21,8 +25,18 @@ pub struct Unhit {
 #[derive(Debug, Clone, Default)]
 struct KnownSpace {
     version: u64,
-    /// First address and end address, sorted by address; `None` if there are too many.
-    unhit: Option<Vec<(u64, u64, ObjectId)>>,
+    /// `None` if there are too many mappings.
+    mappings: Option<UnhitMappings>,
+}
+
+/// The mappings of an address space that no sample has hit yet.
+#[derive(Debug, Clone, Default)]
+pub struct UnhitMappings {
+    /// First address and end address, sorted by address.
+    list: Vec<(u64, u64, ObjectId)>,
+    /// The regions of the mappings. A bit stands for all regions whose numbers have the same
+    /// remainder.
+    regions: u64,
 }
 
 impl Default for Unhit {
@@ -36,51 +50,102 @@ impl Default for Unhit {
 impl Unhit {
     /// Adds the objects in `space` that `addresses` hit to `wanted`.
     pub fn hit(&mut self, addresses: &[u64], space: &Space<Option<ObjectId>>, wanted: &mut Wanted) {
-        let slot = usize::try_from(space.version()).unwrap_or(0) % SPACES;
-        let Some(known) = self.spaces.get_mut(slot) else {
-            return;
-        };
-        if known.version != space.version() {
+        let version = space.version();
+        if let Some(known) = self.spaces.get_mut(Self::slot(version))
+            && known.version != version
+        {
             *known = KnownSpace {
-                version: space.version(),
-                unhit: unhit(space, wanted),
+                version,
+                mappings: UnhitMappings::in_space(space, wanted),
             };
         }
-        let Some(unhit) = &mut known.unhit else {
-            let found = addresses
-                .iter()
-                .filter_map(|&address| space.find(address)?.1);
-            return found.for_each(|object| wanted.add(object));
-        };
-        for &address in addresses {
-            if unhit.is_empty() {
-                return;
+        match self.of(version) {
+            Some(unhit) => {
+                unhit.hit(addresses, wanted);
             }
-            let before = unhit
-                .partition_point(|mapping| mapping.0 <= address)
-                .checked_sub(1);
-            if let Some(&(_, end, object)) = before.and_then(|at| unhit.get(at))
-                && address < end
-            {
-                wanted.add(object);
-                unhit.retain(|mapping| mapping.2 != object);
+            None => {
+                let found = addresses
+                    .iter()
+                    .filter_map(|&address| space.find(address)?.1);
+                found.for_each(|object| wanted.add(object));
             }
         }
+    }
+
+    #[inline]
+    fn slot(version: u64) -> usize {
+        usize::try_from(version).unwrap_or(0) % SPACES
+    }
+
+    /// Returns the mappings without a hit in this version of an address space, if they are known.
+    #[inline]
+    pub fn of(&mut self, version: u64) -> Option<&mut UnhitMappings> {
+        let known = self.spaces.get_mut(Self::slot(version))?;
+        known.mappings.as_mut().filter(|_| known.version == version)
     }
 }
 
-fn unhit(space: &Space<Option<ObjectId>>, wanted: &Wanted) -> Option<Vec<(u64, u64, ObjectId)>> {
-    if space.len() > MOST_MAPPINGS {
-        return None;
+impl UnhitMappings {
+    fn in_space(space: &Space<Option<ObjectId>>, wanted: &Wanted) -> Option<Self> {
+        if space.len() > MOST_MAPPINGS {
+            return None;
+        }
+        let mapped = space
+            .iter()
+            .filter_map(|(range, object)| Some((range.start, range.end, object?)));
+        let list: Vec<_> = mapped
+            .filter(|mapping| !wanted.has(mapping.2))
+            .take(MOST_UNHIT + 1)
+            .collect();
+        let mut unhit = UnhitMappings { list, regions: 0 };
+        unhit.update_regions();
+        (unhit.list.len() <= MOST_UNHIT).then_some(unhit)
     }
-    let mapped = space
-        .iter()
-        .filter_map(|(range, object)| Some((range.start, range.end, object?)));
-    let unhit: Vec<_> = mapped
-        .filter(|mapping| !wanted.has(mapping.2))
-        .take(MOST_UNHIT + 1)
-        .collect();
-    (unhit.len() <= MOST_UNHIT).then_some(unhit)
+
+    fn update_regions(&mut self) {
+        self.regions = 0;
+        for &(start, end, _) in &self.list {
+            let (first, last) = (start >> REGION, end.saturating_sub(1) >> REGION);
+            self.regions |= match last.saturating_sub(first) {
+                0..64 => (first..=last).fold(0, |bits, region| bits | Self::bit(region)),
+                _ => u64::MAX,
+            };
+        }
+    }
+
+    #[inline]
+    fn bit(region: u64) -> u64 {
+        1 << (region & 63)
+    }
+
+    /// Adds the objects to `wanted` that the addresses before the first context marker in `words`
+    /// hit. Returns the number of these addresses.
+    #[inline]
+    pub fn hit(&mut self, words: &[u64], wanted: &mut Wanted) -> usize {
+        for (at, &word) in words.iter().enumerate() {
+            if CallchainContext::of(word).is_some() {
+                return at;
+            }
+            if self.regions & Self::bit(word >> REGION) != 0 {
+                self.search(word, wanted);
+            }
+        }
+        words.len()
+    }
+
+    fn search(&mut self, address: u64, wanted: &mut Wanted) {
+        let before = self
+            .list
+            .partition_point(|mapping| mapping.0 <= address)
+            .checked_sub(1);
+        if let Some(&(_, end, object)) = before.and_then(|at| self.list.get(at))
+            && address < end
+        {
+            wanted.add(object);
+            self.list.retain(|mapping| mapping.2 != object);
+            self.update_regions();
+        }
+    }
 }
 
 #[cfg(test)]
