@@ -5,14 +5,15 @@
 //! samples wait as a time and a thread. Few threads change their names in a typical round; the
 //! samples of all other threads are only counted.
 
-use std::collections::HashMap;
+mod pending;
 
-use foldhash::fast::RandomState;
 use perfdata_core::Events;
 use perfdata_core::record::{
     RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time,
 };
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
+
+use pending::{Pending, Run};
 
 /// Maximum number of waiting samples. If there are more, the older half is counted.
 const WAITING: usize = 1 << 18;
@@ -22,6 +23,8 @@ const THREADS: usize = 1 << 18;
 const NAMES: usize = 4 << 20;
 /// Number of threads in the cache for lookups, a power of 2.
 const RECENT: usize = 256;
+/// Number of threads whose samples are counted together, a power of 2.
+const RUNS: usize = 64;
 
 #[derive(Debug, Clone)]
 enum Change {
@@ -74,15 +77,6 @@ impl Default for Comms {
             complete: 0,
         }
     }
-}
-
-/// The pending changes of a thread, and the number of samples before each and after the last one.
-#[derive(Debug, Default)]
-struct Due {
-    times: Vec<u64>,
-    samples: Vec<u64>,
-    /// Number of changes already applied.
-    done: usize,
 }
 
 impl Comms {
@@ -221,64 +215,35 @@ impl Comms {
             .extract_if(.., |change| change.0 <= until)
             .collect();
         due.sort_by_key(|change| change.0);
-        let mut changing: HashMap<u32, usize, RandomState> = HashMap::default();
-        let mut of: Vec<Due> = Vec::new();
-        for (time, change) in &due {
-            let next = of.len();
-            let at = *changing.entry(change.tid()).or_insert(next);
-            if at == next {
-                of.push(Due::default());
-            }
-            if let Some(Due { times, .. }) = of.get_mut(at) {
-                times.push(*time);
-            }
-        }
-        of.iter_mut()
-            .for_each(|of| of.samples.resize(of.times.len() + 1, 0));
-        // Samples of the same thread are mostly adjacent: the thread, its changes, and the number
-        // of samples that are not counted yet.
-        let mut last: Option<(u32, Option<usize>)> = None;
-        let mut adjacent = 0;
+        let mut pending = Pending::of(&due);
+        // Samples of the same thread are mostly between the same changes.
+        let mut runs = [Run::default(); RUNS];
         for &(time, tid) in samples {
-            let place = match last {
-                Some((known, place)) if known == tid => place,
-                _ => {
-                    if let Some((known, _)) = last {
-                        self.count(known, std::mem::take(&mut adjacent));
-                    }
-                    let place = changing.get(&tid).copied();
-                    last = Some((tid, place));
-                    place
-                }
+            let Some(run) = runs.get_mut(tid as usize & (RUNS - 1)) else {
+                continue;
             };
-            match place.and_then(|at| of.get_mut(at)) {
-                Some(Due { times, samples, .. }) => {
-                    let before = times.partition_point(|&change| change <= time);
-                    samples
-                        .get_mut(before)
-                        .into_iter()
-                        .for_each(|sum| *sum += 1);
-                }
-                None => adjacent += 1,
+            if !run.has(time, tid) {
+                self.add(run, &mut pending);
+                *run = pending.run(time, tid);
             }
+            run.samples += 1;
         }
-        if let Some((known, _)) = last {
-            self.count(known, adjacent);
+        for run in &runs {
+            self.add(run, &mut pending);
         }
-        for (_, change) in due {
-            let tid = change.tid();
-            if let Some(Due { samples, done, .. }) =
-                changing.get(&tid).and_then(|&at| of.get_mut(at))
-            {
-                let before = samples.get_mut(*done).map_or(0, std::mem::take);
-                *done += 1;
-                self.count(tid, before);
-            }
-            self.apply(&change);
+        for (at, (_, change)) in due.iter().enumerate() {
+            self.count(change.tid(), pending.before(at));
+            self.apply(change);
         }
-        for (tid, at) in changing {
-            let behind = of.get(at).and_then(|of| of.samples.last());
-            self.count(tid, behind.copied().unwrap_or(0));
+        for (tid, samples) in pending.after() {
+            self.count(tid, samples);
+        }
+    }
+
+    fn add(&mut self, run: &Run, pending: &mut Pending) {
+        match run.place {
+            Some(place) => pending.add(place, run.samples),
+            None => self.count(run.tid, run.samples),
         }
     }
 

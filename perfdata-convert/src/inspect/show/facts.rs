@@ -59,10 +59,14 @@ impl Facts {
         }
     }
 
-    /// Adds a sample.
+    /// Adds the number of samples that [`sample`](Self::sample) was called for.
+    pub(super) fn count(&mut self, samples: u64) {
+        self.samples = self.samples.saturating_add(samples);
+    }
+
+    /// Adds a sample, without counting it.
     #[inline]
     pub(super) fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        self.samples = self.samples.saturating_add(1);
         let Some((event, sample)) = recording.events.look(record) else {
             return;
         };
@@ -74,12 +78,10 @@ impl Facts {
             }
         }
         if let Some(cpu) = sample.cpu() {
-            let cpu = usize::try_from(cpu).unwrap_or(CPUS);
-            if cpu >= self.cpus.len() && cpu < CPUS {
-                self.cpus.resize(cpu.saturating_add(1), 0);
+            match self.cpus.get_mut(cpu as usize) {
+                Some(sum) => *sum = sum.saturating_add(1),
+                None => self.add_cpu(cpu),
             }
-            let sum = self.cpus.get_mut(cpu).unwrap_or(&mut self.other_cpus);
-            *sum = sum.saturating_add(1);
         }
         if let Some(time) = sample.time() {
             let known = self.times.get_or_insert(SampleTime {
@@ -89,6 +91,17 @@ impl Facts {
             (known.first, known.last) = (known.first.min(time), known.last.max(time));
         }
         self.comms.sample(&sample);
+    }
+
+    /// Adds the first sample of a CPU.
+    #[cold]
+    fn add_cpu(&mut self, cpu: u32) {
+        let cpu = usize::try_from(cpu).unwrap_or(CPUS);
+        if cpu < CPUS {
+            self.cpus.resize(cpu.saturating_add(1), 0);
+        }
+        let sum = self.cpus.get_mut(cpu).unwrap_or(&mut self.other_cpus);
+        *sum = sum.saturating_add(1);
     }
 
     /// Adds a record of another type.
@@ -172,40 +185,21 @@ impl Facts {
             );
         }
         lines.push(("samples", samples));
-        let events: Vec<_> = names
-            .iter()
-            .zip(&self.events)
-            .map(|(name, sum)| (name.clone(), *sum))
-            .collect();
-        let cpus: Vec<_> = self
-            .cpus
-            .iter()
-            .enumerate()
-            .map(|(cpu, sum)| (format!("CPU {cpu}"), *sum))
-            .collect();
-        let comms: Vec<_> = self
-            .by_comm
-            .0
-            .iter()
-            .map(|(name, sum)| {
-                (
-                    if name.is_empty() {
-                        "\"\"".into()
-                    } else {
-                        escaped(name)
-                    },
-                    *sum,
-                )
-            })
-            .collect();
-        for (what, rows, least) in [
-            ("by event", events, 2),
-            ("by CPU", cpus, 1),
-            ("by comm", comms, 1),
-        ] {
-            if let Some(text) = self.top(rows, least) {
-                lines.push((what, text));
-            }
+        let event = |at: usize| names.get(at).cloned().unwrap_or_default();
+        let cpu = |cpu: usize| format!("CPU {cpu}");
+        let comm = |at: usize| match self.by_comm.0.get(at) {
+            Some((name, _)) if !name.is_empty() => escaped(name),
+            _ => "\"\"".into(),
+        };
+        let named: Vec<u64> = self.events.iter().take(names.len()).copied().collect();
+        let comms: Vec<u64> = self.by_comm.0.iter().map(|row| row.1).collect();
+        let tables = [
+            ("by event", self.top(&named, &event, 2)),
+            ("by CPU", self.top(&self.cpus, &cpu, 1)),
+            ("by comm", self.top(&comms, &comm, 1)),
+        ];
+        for (what, text) in tables {
+            lines.extend(text.map(|text| (what, text)));
         }
         if self.lost_samples > 0 {
             let share = percent(
@@ -252,19 +246,22 @@ impl Facts {
         lines
     }
 
-    /// Returns the first rows of a table on one line; `None` if the table has fewer than `least`
-    /// rows.
-    fn top(&self, mut rows: Vec<(String, u64)>, least: usize) -> Option<String> {
-        let is_worth = rows.len() >= least;
-        rows.retain(|row| row.1 > 0);
+    /// Returns the first rows of a table of `sums` on one line, with the `name` of each; `None` if
+    /// the table has fewer than `least` rows.
+    fn top(&self, sums: &[u64], name: &dyn Fn(usize) -> String, least: usize) -> Option<String> {
+        let mut rows: Vec<_> = sums
+            .iter()
+            .enumerate()
+            .filter(|(_, sum)| **sum > 0)
+            .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.1));
-        if rows.is_empty() || !is_worth {
+        if rows.is_empty() || sums.len() < least {
             return None;
         }
         let shown: Vec<String> = rows
             .iter()
             .take(TOP)
-            .map(|(name, sum)| format!("{name} {sum} ({})", percent(*sum, self.samples)))
+            .map(|&(at, &sum)| format!("{} {sum} ({})", name(at), percent(sum, self.samples)))
             .collect();
         let more = rows.len().saturating_sub(TOP);
         let more = if more > 0 {

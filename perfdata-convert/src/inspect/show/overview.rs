@@ -99,6 +99,7 @@ impl Overview {
                         }
                         observer(&record, inner, recording);
                     }
+                    overview.facts.count(samples.count);
                     overview.add(RecordType::SAMPLE, samples, inner);
                 }
                 Item::Payload(bytes) => {
