@@ -123,8 +123,8 @@ impl<T> Ranges<T> {
     }
 
     /// Returns all pieces in address order.
-    pub(crate) fn iter(&self) -> Pieces<'_, T> {
-        let mut pieces = Pieces {
+    pub(crate) fn iter(&self) -> RangesIter<'_, T> {
+        let mut pieces = RangesIter {
             here: [].iter(),
             above: Vec::new(),
         };
@@ -309,13 +309,13 @@ fn insert<I>(items: &mut Vec<I>, at: usize, item: I) -> Option<Vec<I>> {
 
 /// The pieces of [`Ranges`] in address order.
 #[derive(Debug)]
-pub(crate) struct Pieces<'a, T> {
+pub(crate) struct RangesIter<'a, T> {
     here: Iter<'a, Piece<T>>,
     /// The next nodes on each level above.
     above: Vec<Iter<'a, Child<T>>>,
 }
 
-impl<'a, T> Pieces<'a, T> {
+impl<'a, T> RangesIter<'a, T> {
     /// Continues with the first piece of a node.
     fn enter(&mut self, mut node: &'a Arc<Node<T>>) {
         loop {
@@ -335,7 +335,7 @@ impl<'a, T> Pieces<'a, T> {
     }
 }
 
-impl<'a, T> Iterator for Pieces<'a, T> {
+impl<'a, T> Iterator for RangesIter<'a, T> {
     type Item = &'a Piece<T>;
 
     fn next(&mut self) -> Option<&'a Piece<T>> {
