@@ -134,21 +134,32 @@ impl<T> Ranges<T> {
         pieces
     }
 
-    /// Returns the last piece that starts at or before `address`.
-    fn last_at(&self, address: u64) -> Option<&Piece<T>> {
-        let mut node = self.root.as_ref()?;
-        loop {
-            match &node.items {
+    /// Returns the last piece that starts at or before `address`, and the first address of the next
+    /// one.
+    pub(crate) fn around(&self, address: u64) -> (Option<&Piece<T>>, Option<u64>) {
+        let mut next = None;
+        let mut node = self.root.as_ref();
+        while let Some(Node { items, .. }) = node.map(Arc::as_ref) {
+            match items {
                 Items::Pieces(pieces) => {
                     let after = pieces.partition_point(|piece| piece.start <= address);
-                    return pieces.get(after.checked_sub(1)?);
+                    let last = after.checked_sub(1).and_then(|at| pieces.get(at));
+                    return (last, pieces.get(after).map(|piece| piece.start).or(next));
                 }
                 Items::Nodes(nodes) => {
                     let after = nodes.partition_point(|child| child.start <= address);
-                    node = &nodes.get(after.checked_sub(1)?)?.node;
+                    next = nodes.get(after).map(|child| child.start).or(next);
+                    let last = after.checked_sub(1).and_then(|at| nodes.get(at));
+                    node = last.map(|child| &child.node);
                 }
             }
         }
+        (None, next)
+    }
+
+    /// Returns the last piece that starts at or before `address`.
+    fn last_at(&self, address: u64) -> Option<&Piece<T>> {
+        self.around(address).0
     }
 
     /// Returns the piece around `address`.
@@ -422,6 +433,8 @@ mod tests {
                 let found = ranges.find(address).map(|piece| piece.what);
                 let expected = known.get(&(address / 10 * 10)).filter(|_| address % 10 < 9);
                 assert_eq!(found.as_ref(), expected, "at {address} with {seed}");
+                let next = known.range(address + 1..).next();
+                assert_eq!(ranges.around(address).1, next.map(|(&start, _)| start));
             }
         }
         drop(copies);

@@ -75,6 +75,12 @@ impl<T: Copy> Space<T> {
         Some((piece.start..piece.end, piece.what))
     }
 
+    /// Returns the addresses around one at which nothing is mapped.
+    fn gap(&self, address: u64) -> Range<u64> {
+        let (before, after) = self.pieces.around(address);
+        before.map_or(0, |piece| piece.end)..after.unwrap_or(u64::MAX)
+    }
+
     /// Returns all mappings with their address ranges, in address order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
         self.pieces
@@ -107,6 +113,8 @@ impl<T> Space<T> {
 #[derive(Debug)]
 pub(crate) struct Lookups {
     answers: Box<[Cell<Answer>]>,
+    /// The gaps around addresses. Many callchains contain words that are no addresses.
+    gaps: Box<[Cell<Answer>]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -128,8 +136,10 @@ impl Answer {
 
 impl Default for Lookups {
     fn default() -> Self {
+        let answers = |size: usize| (0..size).map(|_| Cell::default()).collect();
         Lookups {
-            answers: (0..Self::SIZE).map(|_| Cell::default()).collect(),
+            answers: answers(Self::SIZE),
+            gaps: answers(Self::GAPS),
         }
     }
 }
@@ -137,17 +147,23 @@ impl Default for Lookups {
 impl Lookups {
     /// Number of cached results, a power of two.
     const SIZE: usize = 4096;
+    /// Number of cached gaps, a power of two.
+    const GAPS: usize = 1024;
     /// log2 of the sizes of the address blocks that share a cache slot: 1 MiB, so that a large
     /// mapping needs few slots, and a page, so that small mappings do not evict each other.
     const REGION: u32 = 20;
     const PAGE: u32 = 12;
 
     #[inline]
-    fn place<T>(&self, space: &Space<T>, part: u64) -> Option<&Cell<Answer>> {
+    fn place<'a, T>(
+        answers: &'a [Cell<Answer>],
+        space: &Space<T>,
+        part: u64,
+    ) -> Option<&'a Cell<Answer>> {
         // Multiplication by the golden ratio distributes neighbouring blocks and versions.
         let hash = (part ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.answers
-            .get(usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1))
+        let last = answers.len().saturating_sub(1);
+        answers.get(usize::try_from(hash).unwrap_or(0) & last)
     }
 
     /// Returns the ID, created by `id`, of the result of [`Space::find`] for `address`.
@@ -158,18 +174,21 @@ impl Lookups {
         address: u64,
         id: impl FnOnce(T) -> MappingId,
     ) -> Option<MappingId> {
-        let region = self.place(space, address >> Self::REGION);
+        let region = Self::place(&self.answers, space, address >> Self::REGION);
         if let Some(known) = region.and_then(|place| place.get().of(space, address)) {
             return known;
         }
-        let page = self.place(space, address >> Self::PAGE);
+        let gap = Self::place(&self.gaps, space, address >> Self::REGION);
+        if let Some(known) = gap.and_then(|place| place.get().of(space, address)) {
+            return known;
+        }
+        let page = Self::place(&self.answers, space, address >> Self::PAGE);
         if let Some(known) = page.and_then(|place| place.get().of(space, address)) {
             return known;
         }
         let (range, mapping) = match space.find(address) {
             Some((range, what)) => (range, Some(id(what))),
-            // For a gap, only the address itself is known.
-            None => (address..address.saturating_add(1), None),
+            None => (space.gap(address), None),
         };
         let answer = Answer {
             version: space.version,
@@ -181,7 +200,8 @@ impl Lookups {
             page.set(answer);
         }
         // A gap must not evict the mapping of the region.
-        if let Some(region) = region.filter(|_| mapping.is_some()) {
+        let of_region = if mapping.is_some() { region } else { gap };
+        if let Some(region) = of_region {
             region.set(answer);
         }
         mapping
@@ -194,6 +214,13 @@ mod tests {
 
     fn at(space: &Space<usize>, address: u64) -> Option<usize> {
         let found = space.find(address).map(|(_, what)| what);
+        if found.is_none() {
+            let gap = space.gap(address);
+            assert!(gap.contains(&address) || address == u64::MAX, "{gap:?}");
+            let is_mapped = |address: u64| space.find(address).is_some();
+            assert!(gap.start == 0 || is_mapped(gap.start - 1));
+            assert!(gap.end == u64::MAX || is_mapped(gap.end));
+        }
         let lookups = Lookups::default();
         for _ in 0..2 {
             assert_eq!(
