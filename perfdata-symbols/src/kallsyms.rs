@@ -39,23 +39,16 @@ impl Kallsyms {
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
             rest = after.get(1..).unwrap_or_default();
-            let Some(Fields {
+            let Some(line) = Line::of(line).filter(Line::is_kept) else {
+                continue;
+            };
+            let Line {
                 address,
                 kind,
                 name_at,
-                name,
                 module,
-            }) = Fields::of(line)
-            else {
-                continue;
-            };
-            if !matches!(kind.to_ascii_uppercase(), b'T' | b'W' | b'D' | b'B') {
-                continue;
-            }
-            // Symbols that tell code from data in Arm modules.
-            if name.starts_with(b"$") {
-                continue;
-            }
+                ..
+            } = line;
             are_hidden &= address == 0;
             let (builder, base) = match module {
                 Some(module) => modules.entry(module).or_insert_with(new),
@@ -91,18 +84,26 @@ impl Kallsyms {
 }
 
 /// What a line contains.
-struct Fields<'a> {
-    address: u64,
+pub(crate) struct Line<'a> {
+    pub address: u64,
     kind: u8,
     /// Where the name is in the line.
     name_at: usize,
-    name: &'a [u8],
-    module: Option<&'a [u8]>,
+    pub name: &'a [u8],
+    pub module: Option<&'a [u8]>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> Line<'a> {
+    /// Returns whether perf keeps the symbol.
+    pub fn is_kept(&self) -> bool {
+        // Names with a dollar sign tell code from data in Arm modules.
+        matches!(self.kind.to_ascii_uppercase(), b'T' | b'W' | b'D' | b'B')
+            && !self.name.starts_with(b"$")
+    }
+
+    /// Returns what a line without its end contains; `None` if it is another text.
     #[inline]
-    fn of(line: &'a [u8]) -> Option<Self> {
+    pub fn of(line: &'a [u8]) -> Option<Self> {
         let (address, &[b' ', kind, b' ', ref rest @ ..]) = leading_number(line)? else {
             return None;
         };
@@ -112,7 +113,7 @@ impl<'a> Fields<'a> {
         let module = module
             .strip_prefix(b"[")
             .and_then(|module| module.strip_suffix(b"]"));
-        (!name.is_empty()).then_some(Fields {
+        (!name.is_empty()).then_some(Line {
             address,
             kind,
             name_at: line.len().saturating_sub(rest.len()),

@@ -46,6 +46,7 @@ mod demangle;
 mod elf;
 mod files;
 mod kallsyms;
+mod kernel_list;
 mod lines;
 pub mod machine;
 mod names;

@@ -1,5 +1,6 @@
 //! The symbols of one object: searched in all sources, and verified by build ID.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 use crate::bytes::{Bytes, read_text};
 use crate::elf::{Addresses, Elf};
 use crate::kallsyms::Kallsyms;
+use crate::kernel_list::KernelList;
 use crate::machine::{own_vdso, running_kernel};
 use crate::os;
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::Sources;
-use crate::table::{Builder, Table};
+use crate::table::{Builder, Found, Table};
 
 /// Maximum size of a list of symbols of a kernel in bytes.
 const MOST_KALLSYMS: u64 = 1 << 28;
@@ -34,10 +36,49 @@ pub(crate) enum Lookup {
     Relocated(u64),
 }
 
+/// Where the symbols of an object are found.
+#[derive(Debug, Clone)]
+pub(crate) enum SymbolTable {
+    Table(Arc<Table>),
+    KernelList(Arc<KernelList>),
+}
+
+impl SymbolTable {
+    /// Returns the symbol that contains `address`.
+    pub fn find(&self, address: u64) -> Option<Found> {
+        match self {
+            SymbolTable::Table(table) => table.find(address),
+            SymbolTable::KernelList(list) => list.find(address),
+        }
+    }
+
+    /// Returns the name of a symbol, as it is in the object.
+    pub fn name(&self, index: u32) -> Cow<'_, [u8]> {
+        match self {
+            SymbolTable::Table(table) => table.name(index),
+            SymbolTable::KernelList(list) => list.name(index),
+        }
+    }
+
+    /// Returns the approximate size in memory in bytes, as if all addresses were looked up.
+    pub fn held(&self) -> usize {
+        match self {
+            SymbolTable::Table(table) => table.held(),
+            SymbolTable::KernelList(list) => list.held(),
+        }
+    }
+}
+
+impl From<Table> for SymbolTable {
+    fn from(table: Table) -> Self {
+        SymbolTable::Table(Arc::new(table))
+    }
+}
+
 /// The symbols of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Symbols {
-    pub table: Arc<Table>,
+    pub table: SymbolTable,
     pub lookup: Lookup,
     pub is_mangled: bool,
 }
@@ -232,7 +273,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         return Err(Reason::Stripped);
     }
     Ok(Symbols {
-        table: Arc::new(table),
+        table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: true,
     })
@@ -330,17 +371,23 @@ fn kallsyms(sources: &Sources, host: &mut Host) -> Result<Arc<Kallsyms>, Reason>
 ///
 /// The kernel takes longer to print its list than all of the rest takes. Its image is the same in
 /// each boot, except for the address of all of it. Its modules are not.
-fn copied_image(sources: &Sources, host: &Host) -> Option<(Arc<Table>, Lookup)> {
+fn copied_image(sources: &Sources, host: &Host) -> Option<(SymbolTable, Lookup)> {
     if sources.kallsyms.is_some() || host.kallsyms.is_some() {
         return None;
     }
     let copies = sources.in_caches(host.kernel.as_ref()?, &["kallsyms"]);
     let is_list = |path: &PathBuf| path.ends_with("kallsyms");
     copies.into_iter().filter(is_list).find_map(|path| {
-        let image = read_kallsyms(&path).ok()?.image;
-        let lookup = relocated(&image, host);
         // Without a relocation symbol, the addresses must be those of this boot.
-        matches!(lookup, Lookup::Relocated(_)).then_some((image, lookup))
+        let (_, name) = host.relocation.as_ref().filter(|(at, _)| *at != 0)?;
+        if let Some(list) = KernelList::open(&path) {
+            let at = list.address_of(name)?;
+            let table = SymbolTable::KernelList(Arc::new(list));
+            return Some((table, Lookup::Relocated(at)));
+        }
+        let image = read_kallsyms(&path).ok()?.image;
+        let at = image.address_of(name)?;
+        Some((SymbolTable::Table(image), Lookup::Relocated(at)))
     })
 }
 
@@ -357,7 +404,7 @@ fn relocated(table: &Table, host: &Host) -> Lookup {
 fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Symbols, Reason> {
     let of_table = |table: Arc<Table>, host: &Host| Symbols {
         lookup: relocated(&table, host),
-        table,
+        table: SymbolTable::Table(table),
         is_mangled: false,
     };
     let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual, sources);
@@ -386,7 +433,7 @@ fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
         Ok(symbols) => {
             let lookup = relocated(&symbols.image, host);
             return Ok(Symbols {
-                table: symbols.image.clone(),
+                table: SymbolTable::Table(symbols.image.clone()),
                 lookup,
                 is_mangled: false,
             });
@@ -419,7 +466,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
             });
             if let Some(table) = symbols.modules.get(&*name).filter(|_| is_this_boot) {
                 return Ok(Symbols {
-                    table: table.clone(),
+                    table: SymbolTable::Table(table.clone()),
                     lookup: Lookup::Address,
                     is_mangled: false,
                 });
@@ -441,7 +488,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
     let elf = first_with(paths, Some(&id), Elf::has_symtab).ok_or(reason)?;
     let table = of_elf(&elf, &elf, Addresses::Text, sources)?;
     Ok(Symbols {
-        table: Arc::new(table),
+        table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
     })
@@ -495,7 +542,7 @@ fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
     let elf = vdso_file(wanted, sources)?;
     let table = of_elf(&elf, &elf, Addresses::Offsets, sources)?;
     Ok(Symbols {
-        table: Arc::new(table),
+        table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
     })
@@ -511,7 +558,7 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
     let path = sources.locate(&perf_map::path(pid));
     let text = perf_map::read(&path, true)?;
     Ok(Symbols {
-        table: Arc::new(perf_map::parse(&text)),
+        table: perf_map::parse(&text).into(),
         lookup: Lookup::Address,
         is_mangled: true,
     })

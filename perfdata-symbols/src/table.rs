@@ -22,7 +22,7 @@ pub(crate) use self::choice::{Demangle, Properties};
 pub(crate) use self::list::New;
 
 /// The size of a page, up to which the last symbol of a table without sizes extends.
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 /// The number of symbols before an address that may contain it. Symbols are rarely nested.
 const MOST_NESTED: usize = 8;
