@@ -1,7 +1,7 @@
 //! The bytes of an object: a file, or memory into which a compressed file was decompressed.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,76 @@ pub(crate) enum Bytes {
     Memory(Vec<u8>),
 }
 
+/// Bytes of a file that are read at once for its headers: the names of the sections are before their
+/// headers, at the end of most files.
+const BLOCK: u64 = 1 << 14;
+
+/// Reads a file in blocks, and keeps the last one: [`BufReader`](io::BufReader) forgets what it read
+/// when another position is sought.
+struct Blocks<'a> {
+    file: &'a File,
+    at: u64,
+    /// The offset of the block.
+    start: u64,
+    block: Vec<u8>,
+}
+
+impl<'a> Blocks<'a> {
+    fn new(file: &'a File) -> Self {
+        Blocks {
+            file,
+            at: 0,
+            start: 0,
+            block: Vec::new(),
+        }
+    }
+
+    /// Returns the bytes of the block from the position on.
+    fn rest(&self) -> &[u8] {
+        let skipped = self.at.checked_sub(self.start);
+        let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());
+        let rest = skipped.and_then(|skipped| self.block.get(skipped..));
+        rest.unwrap_or_default()
+    }
+}
+
+impl Read for Blocks<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > BLOCK && self.rest().is_empty() {
+            let read = self.file.read_at(bytes, self.at)?;
+            self.at = self.at.saturating_add(read as u64);
+            return Ok(read);
+        }
+        if self.rest().is_empty() {
+            self.start = self.at & !BLOCK.saturating_sub(1);
+            self.block
+                .resize(usize::try_from(BLOCK).unwrap_or_default(), 0);
+            let read = self.file.read_at(&mut self.block, self.start)?;
+            self.block.truncate(read);
+        }
+        let rest = self.rest();
+        let len = rest.len().min(bytes.len());
+        if let Some((to, from)) = bytes.get_mut(..len).zip(rest.get(..len)) {
+            to.copy_from_slice(from);
+        }
+        self.at = self.at.saturating_add(len as u64);
+        Ok(len)
+    }
+}
+
+impl Seek for Blocks<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(at) => (at, 0),
+            SeekFrom::Current(by) => (self.at, by),
+            SeekFrom::End(by) => (Source::len(self.file)?, by),
+        };
+        let at = from.checked_add_signed(by);
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
 impl Bytes {
     /// Opens the object at `path`, and decompresses it if it is compressed. Refuses everything
     /// except regular files before opening it: opening a FIFO would wait for a writer.
@@ -49,7 +119,7 @@ impl Bytes {
     /// Returns a reader of all bytes.
     pub fn reader(&self) -> Box<dyn ReadSeek + '_> {
         match self {
-            Bytes::File(file) => Box::new(BufReader::new(&**file)),
+            Bytes::File(file) => Box::new(Blocks::new(file)),
             Bytes::Memory(bytes) => Box::new(Cursor::new(bytes)),
         }
     }
@@ -174,7 +244,33 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    #[test]
+    fn files_are_read_in_blocks() {
+        let mut file = tempfile::tempfile().unwrap();
+        let content: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+        file.write_all(&content).unwrap();
+        let mut blocks = Blocks::new(&file);
+        for (at, len) in [
+            (0, 10),
+            (99_990, 100),
+            (16_380, 10),
+            (5, 70_000),
+            (100_005, 1),
+        ] {
+            assert_eq!(blocks.seek(SeekFrom::Start(at)).unwrap(), at);
+            let mut read = Vec::new();
+            (&mut blocks).take(len).read_to_end(&mut read).unwrap();
+            let rest = content.get(at as usize..).unwrap_or_default();
+            assert_eq!(read, rest[..rest.len().min(len as usize)], "{at}");
+        }
+        assert_eq!(blocks.seek(SeekFrom::End(-1)).unwrap(), 99_999);
+        assert_eq!(blocks.seek(SeekFrom::Current(-9)).unwrap(), 99_990);
+        assert!(blocks.seek(SeekFrom::Current(-99_991)).is_err());
+    }
 
     #[test]
     fn parts_stay_inside() {
