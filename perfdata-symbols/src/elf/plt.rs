@@ -30,26 +30,22 @@ struct Relocation {
     addend: Option<u64>,
 }
 
-/// Bytes that are read for the last name to which relocations refer.
-const LAST_NAME: u64 = 1 << 12;
+/// Bytes that are read for a name at first, and for those behind it.
+const NAME: u64 = 1 << 14;
 
 /// The names to which relocations refer. The symbols that a library uses are usually the first ones
 /// of its table, before the often far more numerous ones that it provides.
 struct Names {
     symbols: Vec<Raw>,
-    /// The offset of the first name.
-    first: u32,
-    /// The names from there on.
-    strings: Vec<u8>,
+    /// By their offsets.
+    names: HashMap<u32, Box<[u8]>, RandomState>,
 }
 
 impl Names {
     /// Returns the name of a symbol, unless it is empty.
     fn get(&self, symbol: u64) -> Option<&[u8]> {
         let raw = self.symbols.get(usize::try_from(symbol).ok()?)?;
-        let at = raw.name.checked_sub(self.first)?;
-        let rest = self.strings.get(usize::try_from(at).ok()?..)?;
-        let name = rest.split(|&byte| byte == 0).next()?;
+        let name = &**self.names.get(&raw.name)?;
         (!name.is_empty()).then_some(name)
     }
 }
@@ -154,16 +150,26 @@ impl Elf {
         let size = Some(table.entry_size).filter(|&size| size > 0)?;
         let code = self.content(table, MOST_SYMBOLS).ok()?;
         let dynamic = self.section(b".rela.dyn")?;
-        let mut relocations = self.relocations(dynamic)?;
-        relocations.sort_by_key(|relocation| relocation.offset);
-        let names = self.names_of(dynamic, &relocations)?;
         let chunk = usize::try_from(size).ok()?;
-        for (number, entry) in (0_u64..).zip(code.chunks(chunk)) {
+        let entries = (0_u64..).zip(code.chunks(chunk)).map(|(number, entry)| {
             let within = number.saturating_mul(size);
             let at = table.offset.saturating_add(within);
-            let called = self.jump(entry).and_then(|distance| {
-                // perf takes offsets in the file for addresses.
-                let place = at.checked_add(distance)?;
+            // perf takes offsets in the file for addresses.
+            let place = self
+                .jump(entry)
+                .and_then(|distance| at.checked_add(distance));
+            (at, place)
+        });
+        let entries: Vec<(u64, Option<u64>)> = entries.collect();
+        let places: HashSet<u64, RandomState> =
+            entries.iter().filter_map(|(_, place)| *place).collect();
+        // Libraries have hundreds of thousands of others.
+        let mut relocations = self.relocations(dynamic)?;
+        relocations.retain(|relocation| places.contains(&relocation.offset));
+        relocations.sort_by_key(|relocation| relocation.offset);
+        let names = self.names_of(dynamic, &relocations)?;
+        for (at, place) in entries {
+            let called = place.and_then(|place| {
                 let found =
                     relocations.binary_search_by_key(&place, |relocation| relocation.offset);
                 names.get(relocations.get(found.ok()?)?.symbol)
@@ -224,20 +230,34 @@ impl Elf {
         let content = self.part(symbols, MOST_SYMBOLS, 0..size).ok()?;
         let symbols: Vec<Raw> = self.form().symbols(&content).collect();
         let name = |number: u64| Some(symbols.get(usize::try_from(number).ok()?)?.name);
-        let first = numbers().filter_map(name).min().unwrap_or_default();
-        let last = numbers().filter_map(name).max().unwrap_or_default();
-        let (start, end) = (first.into(), u64::from(last).saturating_add(LAST_NAME));
-        let part = |end| self.part(strings, MOST_SYMBOLS, start..end).ok();
-        let mut names = part(end)?;
-        let at = usize::try_from(last.saturating_sub(first)).ok()?;
-        let is_whole = names.get(at..).is_none_or(|name| name.contains(&0));
-        if !is_whole && end < strings.size {
-            names = part(strings.size)?;
+        let mut offsets: Vec<u32> = numbers().filter_map(name).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let mut names = HashMap::default();
+        let (mut start, mut read) = (0, Vec::new());
+        for offset in offsets {
+            let at = u64::from(offset);
+            let end = at.saturating_add(NAME);
+            let rest = |start: u64, read: &[u8]| {
+                let skipped = usize::try_from(at.checked_sub(start)?).ok()?;
+                let rest = read.get(skipped..)?;
+                let end = memchr::memchr(0, rest)?;
+                rest.get(..end).map(Box::from)
+            };
+            // Several names are often close to each other; one without an end is the last one, or
+            // longer than what was read.
+            let name = match rest(start, &read) {
+                Some(name) => name,
+                None => {
+                    (start, read) = (at, self.part(strings, MOST_SYMBOLS, at..end).ok()?);
+                    if memchr::memchr(0, &read).is_none() && end < strings.size {
+                        read = self.part(strings, MOST_SYMBOLS, at..strings.size).ok()?;
+                    }
+                    rest(start, &read).unwrap_or_else(|| read.as_slice().into())
+                }
+            };
+            names.insert(offset, name);
         }
-        Some(Names {
-            symbols,
-            first,
-            strings: names,
-        })
+        Some(Names { symbols, names })
     }
 }
