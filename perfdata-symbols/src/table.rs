@@ -175,8 +175,10 @@ struct Tie {
 /// The parts of a table that were looked up.
 #[derive(Debug, Default)]
 struct Resolved {
-    /// The best symbols in each bucket, by address.
-    buckets: HashMap<usize, Box<[Entry]>, RandomState>,
+    /// For each bucket, where its best symbols are; an empty range if it was not looked up.
+    ranges: Vec<(u32, u32)>,
+    /// The best symbols of buckets, by address in each of them.
+    entries: Vec<Entry>,
     /// By the number of the entry.
     ties: HashMap<u32, Tie, RandomState>,
 }
@@ -210,9 +212,26 @@ pub(crate) struct Found {
 impl Resolved {
     /// Returns the best symbols in a bucket of a table.
     fn entries(&mut self, table: &Table, bucket: usize) -> &[Entry] {
-        let Resolved { buckets, ties } = self;
-        let entries = buckets.entry(bucket);
-        entries.or_insert_with(|| table.entries(bucket, ties))
+        let known = self.ranges.get(bucket).copied().unwrap_or_default();
+        let (start, end) = match known.0 < known.1 {
+            true => known,
+            false => {
+                // There are fewer entries than symbols.
+                let len = |list: &Vec<Entry>| u32::try_from(list.len()).unwrap_or(u32::MAX);
+                let start = len(&self.entries);
+                table.add_entries(bucket, self);
+                if self.ranges.is_empty() {
+                    self.ranges = vec![(0, 0); table.buckets.count()];
+                }
+                let range = (start, len(&self.entries));
+                if let Some(place) = self.ranges.get_mut(bucket) {
+                    *place = range;
+                }
+                range
+            }
+        };
+        let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        self.entries.get(at(start)..at(end)).unwrap_or_default()
     }
 }
 
@@ -251,9 +270,9 @@ impl Table {
         })
     }
 
-    /// Returns the best symbols in a bucket, by address, and adds those between which names decide
-    /// to `ties`.
-    fn entries(&self, bucket: usize, ties: &mut HashMap<u32, Tie, RandomState>) -> Box<[Entry]> {
+    /// Adds the best symbols in a bucket, by address, and those between which names decide.
+    fn add_entries(&self, bucket: usize, resolved: &mut Resolved) {
+        let Resolved { entries, ties, .. } = resolved;
         let mut list = self.symbols(bucket);
         let is_open = list.iter().any(|(_, new)| new.end == new.start);
         let behind = is_open.then(|| self.buckets.after(bucket)).flatten();
@@ -280,7 +299,7 @@ impl Table {
                 number,
             })
         };
-        list.chunk_by(is_at_same).filter_map(best).collect()
+        entries.extend(list.chunk_by(is_at_same).filter_map(best));
     }
 
     /// Returns the symbols in a bucket in the order of their numbers.

@@ -75,6 +75,11 @@ impl Buckets {
         }
     }
 
+    /// Returns the number of buckets.
+    pub fn count(&self) -> usize {
+        self.heads.len()
+    }
+
     /// Returns the number of symbols.
     pub fn len(&self) -> usize {
         self.len

@@ -97,13 +97,20 @@ pub(super) fn best_named<T>(
     names: &Names,
     demangled: Demangle,
 ) -> Option<T> {
-    let shaped = symbols.map(|symbol| {
-        let shape = Shape::of(&demangled(&names.get(name(&symbol))));
-        (symbol, shape)
-    });
-    let best = shaped.reduce(|best, new| match new.1.is_better_than(best.1) {
-        true => new,
-        false => best,
-    });
-    best.map(|(symbol, _)| symbol)
+    let mut best: Option<(T, Cow<'_, [u8]>, Shape)> = None;
+    for symbol in symbols {
+        let new = names.get(name(&symbol));
+        // Most of them are the same symbol in a table of all symbols and in that of the dynamic ones.
+        let shape = match &best {
+            Some((_, known, shape)) if *known == new => *shape,
+            _ => Shape::of(&demangled(&new)),
+        };
+        if best
+            .as_ref()
+            .is_none_or(|(_, _, before)| shape.is_better_than(*before))
+        {
+            best = Some((symbol, new, shape));
+        }
+    }
+    best.map(|(symbol, ..)| symbol)
 }
