@@ -79,6 +79,7 @@ mod resolve;
 mod resolver;
 mod script;
 mod shown;
+mod slots;
 mod speedscope;
 mod spool;
 mod tables;

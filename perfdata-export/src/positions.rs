@@ -1,24 +1,26 @@
 //! Where code is, as far as its functions depend on it: processes map the same file at different
 //! addresses.
 
-use std::hash::{Hash, Hasher};
-
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoId, DsoKind, Frame, Mapping, MappingId};
 
 /// What contains code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Within {
     Mapping(MappingId),
     /// A file. Most processes map their files at addresses of their own.
     File(DsoId),
+    /// A mapping of generated code in a process.
+    Process(MappingId, Option<u32>),
 }
 
 impl Within {
-    fn number(self) -> u64 {
-        match self {
-            Within::Mapping(id) => (id.index() as u64) << 1,
-            Within::File(id) => (id.index() as u64) << 1 | 1,
+    /// Returns what contains the code of a mapping. `pid` is the process that maps it.
+    pub fn of(id: MappingId, mapping: &Mapping, dso: &Dso, pid: Option<u32>) -> Self {
+        match dso.kind {
+            DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => Within::File(mapping.dso),
+            DsoKind::Anonymous => Within::Process(id, pid),
+            _ => Within::Mapping(id),
         }
     }
 }
@@ -26,76 +28,54 @@ impl Within {
 /// How addresses in a mapping become positions in what contains their code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base {
-    within: Within,
+    /// The number of what contains the code.
+    within: u32,
     /// What is added to an address.
     bias: u64,
-    /// Whether the code is that of a process: generated code.
-    pub is_generated: bool,
 }
 
+/// Bits of [`Place::rest`] for the mode and for whether it is a return address.
+const REST_BITS: u32 = 4;
+
+/// Maximum number of what contains code.
+pub(crate) const MOST_WITHIN: u32 = u32::MAX >> REST_BITS;
+
 impl Base {
-    pub fn of(id: MappingId, mapping: &Mapping, dso: &Dso) -> Self {
-        match dso.kind {
-            DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => Base {
-                within: Within::File(mapping.dso),
-                bias: mapping.offset(dso.kind, 0),
-                is_generated: false,
-            },
-            kind => Base {
-                within: Within::Mapping(id),
-                bias: 0,
-                is_generated: kind == DsoKind::Anonymous,
+    /// Returns the base of a mapping, whose code is `within` that with this number.
+    pub fn of(number: u32, within: Within, mapping: &Mapping, dso: &Dso) -> Self {
+        Base {
+            within: number,
+            bias: match within {
+                Within::File(_) => mapping.offset(dso.kind, 0),
+                Within::Mapping(_) | Within::Process(..) => 0,
             },
         }
     }
 
-    /// Returns the place of a frame, as if its code were of no process.
+    /// Returns the place of a frame.
     #[inline]
     pub fn place(&self, frame: &Frame<'_>) -> Place {
+        let mode = u32::from(frame.mode.0 & CpuMode::MASK);
         Place {
-            within: self.within,
             position: frame.address.wrapping_add(self.bias),
-            mode: frame.mode,
-            is_return: frame.is_return,
-            pid: None,
+            rest: self.within << REST_BITS | mode << 1 | u32::from(frame.is_return),
         }
     }
 }
 
 /// Code, as a frame of a mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
-    within: Within,
     /// The offset in the file, or the address.
-    position: u64,
-    mode: CpuMode,
-    is_return: bool,
-    /// The process, for generated code.
-    pub pid: Option<u32>,
-}
-
-impl Hash for Place {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two numbers are hashed faster than each part.
-        let rest = u64::from(self.mode.0) << 1 | u64::from(self.is_return);
-        state.write_u64(self.position);
-        state.write_u64(self.within.number() << 20 ^ rest);
-        if let Some(pid) = self.pid {
-            state.write_u32(pid);
-        }
-    }
+    pub position: u64,
+    /// The number of what contains it, the mode, and whether it is a return address.
+    pub rest: u32,
 }
 
 impl Place {
-    /// Returns its index among the recent places.
+    /// Returns the number of what contains it.
     #[inline]
-    pub fn recent(&self) -> usize {
-        // Multiplication by the golden ratio distributes neighbouring positions.
-        let within = self.within.number().rotate_left(32);
-        let hash = (self.position ^ within).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        usize::try_from(hash).unwrap_or_default() & (RECENT - 1)
+    pub fn within(&self) -> u32 {
+        self.rest >> REST_BITS
     }
 }
-
-/// Number of recent places, a power of two.
-pub(crate) const RECENT: usize = 1 << 13;

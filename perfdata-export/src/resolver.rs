@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -9,12 +10,11 @@ use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, Frame, Mapping, MappingId, Sample};
 use perfdata_symbols::{Symbolizer, perf_map};
 
-use crate::blocks::Blocks;
-use crate::hash_index::HashIndex;
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
-use crate::positions::{Base, Place, RECENT};
+use crate::positions::{Base, MOST_WITHIN, Place, Within};
 use crate::resolve::ResolvedFrame;
+use crate::slots::Slots;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
 /// Default maximum number of addresses whose functions are remembered.
@@ -29,19 +29,29 @@ pub(crate) fn unnamed(frames: &[ResolvedFrame]) -> u64 {
     unnamed.count() as u64
 }
 
-/// What is known about a place.
+/// What is known about a place. Two of them fit into a line of the cache.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    place: Place,
+    /// The parts of the [`Place`].
+    position: u64,
+    rest: u32,
     number: PlaceId,
-    module: ModuleId,
-    function: Option<FunctionId>,
     /// Offset of the position in the function.
     offset: u64,
+    /// The number of the function, from 1.
+    function: Option<NonZeroU32>,
     /// The line in the function.
     line: u32,
-    /// Whether functions are inlined here.
-    has_inlined: bool,
+}
+
+impl Known {
+    #[inline]
+    fn place(&self) -> Place {
+        Place {
+            position: self.position,
+            rest: self.rest,
+        }
+    }
 }
 
 impl ResolvedFrame {
@@ -62,10 +72,12 @@ impl ResolvedFrame {
     }
 
     #[inline]
-    fn set(&mut self, known: &Known) {
+    fn set(&mut self, known: &Known, module: Option<ModuleId>) {
         self.place = Some(known.number);
-        self.module = Some(known.module);
-        self.function = known.function;
+        self.module = module;
+        self.function = known
+            .function
+            .map(|number| FunctionId(number.get().saturating_sub(1)));
         self.function_offset = known.offset;
         self.line = known.line;
     }
@@ -76,17 +88,20 @@ impl ResolvedFrame {
 pub(crate) struct Resolver {
     pub symbols: Option<Symbolizer>,
     pub tables: Tables,
-    /// How the addresses in each mapping become positions.
+    /// How the addresses in each mapping become positions, except in generated code.
     bases: Vec<Option<Base>>,
+    /// The numbers of what contains code.
+    withins: HashMap<Within, u32, RandomState>,
+    /// By these numbers.
+    within_modules: Vec<ModuleId>,
     /// What is known about each place: the first one has the number 1.
-    places: Blocks<Known>,
-    numbers: HashIndex,
+    places: Slots<Known>,
     hasher: RandomState,
-    /// The functions that are inlined at places, the innermost one first.
-    inlined: HashMap<PlaceId, Inlined, RandomState>,
+    /// The functions that are inlined at places, the innermost one first, by the numbers of the
+    /// places.
+    inlined: Vec<Option<Inlined>>,
     /// Maximum number of places. A sample has fewer frames.
     most_places: usize,
-    recent: Box<[Option<Known>]>,
     /// The module of each mapping that does not belong to a process, if no functions are searched.
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
@@ -100,12 +115,12 @@ impl Resolver {
             symbols,
             tables: Tables::default(),
             bases: Vec::new(),
-            places: Blocks::default(),
-            numbers: HashIndex::default(),
+            withins: HashMap::default(),
+            within_modules: Vec::new(),
+            places: Slots::default(),
             hasher: RandomState::default(),
-            inlined: HashMap::default(),
+            inlined: Vec::new(),
             most_places: MOST_ADDRESSES,
-            recent: vec![None; RECENT].into(),
             modules: Vec::new(),
             before_exec: false,
         }
@@ -179,9 +194,11 @@ impl Resolver {
             resolved.module = Some(module);
             return Some(resolved);
         }
-        let place = self.base(mapping)?.place(frame);
-        let known = self.recent_at(&place).filter(|known| !known.has_inlined)?;
-        resolved.set(known);
+        let known = self.known_place(&self.base(mapping)?.place(frame))?;
+        if self.inlined_at(known.number).is_some() {
+            return None;
+        }
+        resolved.set(known, self.module_at(known));
         Some(resolved)
     }
 
@@ -191,11 +208,25 @@ impl Resolver {
         self.bases.get(mapping.index()).copied().flatten()
     }
 
-    /// Returns what is known about a place, if it was looked up recently.
+    /// Returns what is known about a place.
     #[inline]
-    fn recent_at(&self, place: &Place) -> Option<&Known> {
-        let recent = self.recent.get(place.recent())?.as_ref();
-        recent.filter(|known| known.place == *place)
+    fn known_place(&self, place: &Place) -> Option<&Known> {
+        let hash = self.hasher.hash_one(place);
+        self.places.find(hash, |known| known.place() == *place)
+    }
+
+    /// Returns the functions that are inlined at a place.
+    #[inline]
+    fn inlined_at(&self, number: PlaceId) -> Option<&Inlined> {
+        let at = usize::try_from(number.get()).ok()?;
+        self.inlined.get(at)?.as_ref()
+    }
+
+    /// Returns the module of a place.
+    #[inline]
+    fn module_at(&self, known: &Known) -> Option<ModuleId> {
+        let within = usize::try_from(known.place().within()).ok()?;
+        self.within_modules.get(within).copied()
     }
 
     /// Resolves a frame, and appends it after those of the functions that are inlined there.
@@ -262,41 +293,24 @@ impl Resolver {
         }
         let base = match self.base(id) {
             Some(known) => known,
-            None => {
-                let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
-                    return (resolved, None);
-                };
-                let base = Base::of(id, &mapping, dso);
-                set_at(&mut self.bases, id.index(), base);
-                base
-            }
+            None => match self.base_of(sample, id, frame) {
+                Some(new) => new,
+                None => return (resolved, None),
+            },
         };
-        let mut place = base.place(frame);
-        if let Some(&known) = self.recent_at(&place) {
-            return self.known_at(&known, resolved);
+        let place = base.place(frame);
+        if let Some(known) = self.known_place(&place) {
+            return self.known_at(known, resolved);
         }
-        let pid = sample.thread().map(|thread| thread.pid);
-        let pid = pid.filter(|_| base.is_generated);
-        place.pid = pid;
-        let hash = self.hasher.hash_one(place);
-        let known = |number| self.places.get(usize::try_from(number).ok()?);
-        let is_it = |number| known(number).is_some_and(|known| known.place == place);
-        if let Some(&known) = self.numbers.find(hash, is_it).and_then(known) {
-            self.set_recent(&known);
-            return self.known_at(&known, resolved);
-        }
-        let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
+        let within = usize::try_from(place.within()).ok();
+        let module = within.and_then(|within| self.within_modules.get(within));
+        let Some(&module) = module else {
             return (resolved, None);
         };
-        let module = self.tables.module_of((mapping.dso, pid), || Module {
-            name: shown_name(dso, &mapping, pid),
-            kind: dso.kind,
-            build_id: frame.build_id(),
-        });
         let symbols = self.symbols.as_mut();
         let Some(symbols) = symbols else {
             resolved.module = Some(module);
-            if !base.is_generated {
+            if self.base(id).is_some() {
                 set_at(&mut self.modules, id.index(), module);
             }
             return (resolved, None);
@@ -325,39 +339,66 @@ impl Resolver {
         });
         let inlined: Vec<(FunctionId, u32)> = inlined.collect();
         if self.places.len() >= self.most_places {
-            self.numbers.clear();
-            self.places = Blocks::default();
+            self.places = Slots::default();
             self.inlined.clear();
-            self.recent.fill(None);
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
-        let Some(number) = PlaceId::new(self.numbers.add(hash).saturating_add(1)) else {
+        let number = u32::try_from(self.places.len()).ok();
+        let number = number.and_then(|number| PlaceId::new(number.saturating_add(1)));
+        let Some(number) = number else {
             return (resolved, None);
         };
         let known = Known {
-            place,
+            position: place.position,
+            rest: place.rest,
             number,
-            module,
-            function: function.map(|(id, _)| id),
+            function: function.and_then(|(id, _)| NonZeroU32::new(id.0.saturating_add(1))),
             offset: function.map_or(0, |(_, offset)| offset),
             line: if is_known { own.line } else { 0 },
-            has_inlined: !inlined.is_empty(),
         };
-        self.places.push(known);
-        if known.has_inlined {
-            self.inlined.insert(number, inlined.into());
+        let hasher = &self.hasher;
+        self.places
+            .add(known, |known| hasher.hash_one(known.place()));
+        if !inlined.is_empty()
+            && let Ok(at) = usize::try_from(number.get())
+        {
+            set_at(&mut self.inlined, at, inlined.into());
         }
-        self.set_recent(&known);
         self.known_at(&known, resolved)
     }
 
-    /// Remembers a place. That of generated code depends on the process.
-    fn set_recent(&mut self, known: &Known) {
-        if known.place.pid.is_none()
-            && let Some(recent) = self.recent.get_mut(known.place.recent())
-        {
-            *recent = Some(*known);
+    /// Returns how addresses in the mapping of a frame become positions, and remembers it. That of
+    /// generated code depends on the process.
+    fn base_of(&mut self, sample: &Sample<'_>, id: MappingId, frame: &Frame<'_>) -> Option<Base> {
+        let (mapping, dso) = frame.mapping().zip(frame.dso())?;
+        let pid = sample.thread().map(|thread| thread.pid);
+        let within = Within::of(id, &mapping, dso, pid);
+        let number = match self.withins.get(&within) {
+            Some(&number) => number,
+            None => {
+                let number = u32::try_from(self.within_modules.len()).ok()?;
+                if number > MOST_WITHIN {
+                    return None;
+                }
+                let pid = match within {
+                    Within::Process(_, pid) => pid,
+                    Within::Mapping(_) | Within::File(_) => None,
+                };
+                let module = self.tables.module_of((mapping.dso, pid), || Module {
+                    name: shown_name(dso, &mapping, pid),
+                    kind: dso.kind,
+                    build_id: frame.build_id(),
+                });
+                self.within_modules.push(module);
+                self.withins.insert(within, number);
+                number
+            }
+        };
+        let base = Base::of(number, within, &mapping, dso);
+        if !matches!(within, Within::Process(..)) {
+            set_at(&mut self.bases, id.index(), base);
         }
+        Some(base)
     }
 
     /// Returns a frame with what is known about its place, and the functions that are inlined there.
@@ -367,12 +408,8 @@ impl Resolver {
         known: &Known,
         mut resolved: ResolvedFrame,
     ) -> (ResolvedFrame, Option<Inlined>) {
-        resolved.set(known);
-        let inlined = match known.has_inlined {
-            true => self.inlined.get(&known.number).cloned(),
-            false => None,
-        };
-        (resolved, inlined)
+        resolved.set(known, self.module_at(known));
+        (resolved, self.inlined_at(known.number).cloned())
     }
 }
 
@@ -438,17 +475,18 @@ mod tests {
             let kept = resolver.stack(&sample, &mut stacks, &mut frames);
             let kept = kept.map(|id| stacks.get(id).unwrap().0.to_vec());
             let mut frames = kept.unwrap_or(frames);
+            let mut known = HashMap::new();
+            for known_place in resolver.places.clone().into_entries() {
+                let function = known_place.function.map(|number| number.get() - 1);
+                let place = (resolver.module_at(&known_place), function);
+                known.insert(known_place.number, place);
+            }
             for frame in &mut frames {
                 let Some(place) = frame.place.take() else {
                     continue;
                 };
-                let known = resolver.places.get(place.get() as usize - 1).unwrap();
-                let here = (frame.module, frame.function);
-                assert_eq!(
-                    (Some(known.module), known.function),
-                    here,
-                    "an older number"
-                );
+                let here = (frame.module, frame.function.map(|id| id.0));
+                assert_eq!(known[&place], here, "an older number");
             }
             all.push(frames);
         }
