@@ -27,6 +27,11 @@ impl<T> Default for Blocks<T> {
 }
 
 impl<T> Blocks<T> {
+    /// Returns the number of items.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// Returns a block with room for another item.
     fn last(&mut self) -> Option<&mut Vec<T>> {
         let is_full = |block: &Vec<T>| block.len() >= SIZE;

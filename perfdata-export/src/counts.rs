@@ -62,18 +62,25 @@ impl Stack {
 pub(crate) struct CountId {
     /// Changes when the sums in memory are moved to a file.
     generation: u32,
-    number: u32,
+    /// Where it is in [`Counts::numbers`].
+    start: u32,
 }
+
+/// The number of items before the numbers of a stack.
+const HEAD: usize = 2;
 
 /// The sums of each stack, which is a list of numbers.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// The numbers of all stacks.
+    /// Of each stack its number among them, its length and its numbers: a search finds all of these in
+    /// one place.
     numbers: Blocks<u32>,
     /// In the order in which they were added first.
     stacks: Blocks<Stack>,
     known: HashIndex,
     hasher: RandomState,
+    /// The length and the numbers of the stack that is searched.
+    searched: Vec<u32>,
     generation: u32,
     held: usize,
     most_memory: usize,
@@ -87,6 +94,7 @@ impl Default for Counts {
             stacks: Blocks::default(),
             known: HashIndex::default(),
             hasher: RandomState::default(),
+            searched: Vec::new(),
             generation: 0,
             held: 0,
             most_memory: MOST_MEMORY,
@@ -140,16 +148,24 @@ impl Counts {
         if id.generation != self.generation {
             return false;
         }
-        let at = usize::try_from(id.number).ok();
-        let Some(stack) = at.and_then(|at| self.stacks.get_mut(at)) else {
+        let at = usize::try_from(id.start).unwrap_or(usize::MAX);
+        let len = self.numbers.get(at.saturating_add(1)).copied();
+        let len = len.and_then(|len| usize::try_from(len).ok());
+        let is_it = len.is_some_and(|len| len >= start.len())
+            && self.numbers.is_at(at.saturating_add(HEAD), start);
+        is_it && self.count(at, Sums { samples: 1, weight })
+    }
+
+    /// Adds sums to the stack at an index of the numbers. Returns whether there is one.
+    #[inline]
+    fn count(&mut self, at: usize, sums: Sums) -> bool {
+        let number = self.numbers.get(at).copied();
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        let Some(stack) = number.and_then(|number| self.stacks.get_mut(number)) else {
             return false;
         };
-        let range = stack.range();
-        let is_it = range.len() >= start.len() && self.numbers.is_at(range.start, start);
-        if is_it {
-            stack.sums.add(Sums { samples: 1, weight });
-        }
-        is_it
+        stack.sums.add(sums);
+        true
     }
 
     /// Adds a sample with a weight to its stack. `text` appends the line of a stack.
@@ -160,41 +176,38 @@ impl Counts {
         text: impl Fn(&[u32], &mut Vec<u8>),
     ) -> Result<CountId> {
         let sums = Sums { samples: 1, weight };
-        let Counts {
-            numbers,
-            stacks,
-            known,
-            hasher,
-            ..
-        } = self;
-        let hash = hasher.hash_one(stack);
-        let is_it = |number: u32| {
-            let at = usize::try_from(number).ok();
-            let range = at.and_then(|at| stacks.get(at)).map(Stack::range);
-            range.is_some_and(|range| {
-                range.len() == stack.len() && numbers.is_at(range.start, stack)
-            })
-        };
-        let generation = self.generation;
-        let found = known.find(hash, is_it);
-        if let Some(number) = found {
-            let stack = usize::try_from(number).ok();
-            if let Some(stack) = stack.and_then(|at| stacks.get_mut(at)) {
-                stack.sums.add(sums);
-            }
-            return Ok(CountId { generation, number });
-        }
-        let number = known.add(hash);
         // The memory is full long before.
         let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (start, len) = (short(numbers.extend(stack)), short(stack.len()));
-        stacks.push(Stack { start, len, sums });
+        let mut searched = std::mem::take(&mut self.searched);
+        searched.clear();
+        searched.push(short(stack.len()));
+        searched.extend_from_slice(stack);
+        let hash = self.hasher.hash_one(searched.as_slice());
+        let numbers = &self.numbers;
+        let at = |start: u32| usize::try_from(start).unwrap_or(usize::MAX);
+        let is_it = |start: u32| numbers.is_at(at(start).saturating_add(1), &searched);
+        let generation = self.generation;
+        if let Some(start) = self.known.find(hash, is_it) {
+            self.searched = searched;
+            self.count(at(start), sums);
+            return Ok(CountId { generation, start });
+        }
+        let start = short(self.numbers.len());
+        self.known.add(hash, start);
+        self.numbers.extend(&[short(self.stacks.len())]);
+        self.numbers.extend(&searched);
+        self.searched = searched;
+        self.stacks.push(Stack {
+            start: start.saturating_add(short(HEAD)),
+            len: short(stack.len()),
+            sums,
+        });
         let size = size_of_val(stack).saturating_add(ENTRY);
         self.held = self.held.saturating_add(size);
         if self.held > self.most_memory {
             self.spill(&text)?;
         }
-        Ok(CountId { generation, number })
+        Ok(CountId { generation, start })
     }
 
     /// Passes the stacks in memory with their sums to `see`.
@@ -234,6 +247,38 @@ impl Counts {
             self.parts.push(merged);
         }
         Ok(())
+    }
+
+    /// Passes the lines of all stacks with their sums to `put`, sorted by bytes. `key` appends bytes
+    /// that have the order of the lines, of which different stacks have different ones: not all lines
+    /// are in memory.
+    pub fn finish_by_keys(
+        self,
+        key: impl Fn(&[u32], &mut Vec<u8>),
+        text: impl Fn(&[u32], &mut Vec<u8>),
+        put: Put<'_>,
+    ) -> Result<()> {
+        if !self.parts.is_empty() {
+            return self.finish(text, put);
+        }
+        let (mut numbers, mut keys, mut list) = (Vec::new(), Vec::new(), Vec::new());
+        for stack in self.stacks.iter() {
+            numbers.clear();
+            self.numbers.copy_to(stack.range(), &mut numbers);
+            let start = keys.len();
+            key(&numbers, &mut keys);
+            list.push((start..keys.len(), stack));
+        }
+        let key = |range: &Range<usize>| keys.get(range.clone()).unwrap_or_default();
+        list.sort_unstable_by(|one, other| key(&one.0).cmp(key(&other.0)));
+        let mut line = Vec::new();
+        list.into_iter().try_for_each(|(_, stack)| {
+            numbers.clear();
+            self.numbers.copy_to(stack.range(), &mut numbers);
+            line.clear();
+            text(&numbers, &mut line);
+            put(&line, stack.sums)
+        })
     }
 
     /// Passes the lines of all stacks with their sums to `put`, sorted by bytes.
@@ -368,7 +413,25 @@ mod tests {
                 .unwrap();
             lines
         };
+        let by_keys = |most_memory| {
+            let mut counts = Counts {
+                most_memory,
+                ..Counts::default()
+            };
+            for number in 0..20_000_u32 {
+                counts.add(&[number % 7, number % 301], 2, text).unwrap();
+            }
+            let mut lines = Vec::new();
+            let mut put = |line: &[u8], sum: Sums| {
+                lines.push((line.to_vec(), sum));
+                Ok(())
+            };
+            counts.finish_by_keys(text, text, &mut put).unwrap();
+            lines
+        };
         let all = with_memory(usize::MAX);
+        assert_eq!(by_keys(usize::MAX), all);
+        assert_eq!(by_keys(1), all);
         assert_eq!(all.len(), 301);
         assert_eq!(all.iter().map(|line| line.1.weight).sum::<u64>(), 40_000);
         assert!(all.is_sorted());

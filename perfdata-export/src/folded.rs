@@ -2,6 +2,7 @@
 //! bytes, as `stackcollapse-perf.pl` (FlameGraph) and `inferno-collapse-perf` make of the text of
 //! `perf script`.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -9,7 +10,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{CommId, DsoKind};
 
-use crate::counts::{CountId, Counts};
+use crate::counts::{CountId, Counts, Sums};
 use crate::error::{Error, Result};
 use crate::events::is_dummy;
 use crate::kept_stacks::ByKept;
@@ -97,16 +98,67 @@ impl Texts {
         number
     }
 
+    fn text(&self, number: u32) -> &str {
+        let text = usize::try_from(number).ok();
+        text.and_then(|at| self.list.get(at))
+            .map_or("", |text| text)
+    }
+
+    /// Returns what appends bytes that have the order of the lines of stacks; `None` if a text has
+    /// several frames.
+    fn keys(&self) -> Option<impl Fn(&[u32], &mut Vec<u8>) + use<>> {
+        if self.list.iter().any(|text| text.contains(';')) {
+            return None;
+        }
+        // A text is followed by a semicolon, which no text contains, or by nothing.
+        let numbers = (0..).take(self.list.len());
+        let mut texts: Vec<(u32, bool)> = numbers
+            .flat_map(|number| [(number, false), (number, true)])
+            .collect();
+        texts.sort_unstable_by(|&one, &other| self.compare(one, other));
+        let mut ranks = vec![[[0; 4]; 2]; self.list.len()];
+        for (rank, (number, is_last)) in (0_u32..).zip(texts) {
+            let number = usize::try_from(number).ok();
+            let ranks = number.and_then(|number| ranks.get_mut(number));
+            if let Some(place) = ranks.and_then(|ranks| ranks.get_mut(usize::from(is_last))) {
+                *place = rank.to_be_bytes();
+            }
+        }
+        Some(move |stack: &[u32], key: &mut Vec<u8>| {
+            let of = |number: u32| {
+                let number = usize::try_from(number).ok();
+                let ranks = number.and_then(|number| ranks.get(number)).copied();
+                ranks.unwrap_or_default()
+            };
+            if let Some((&last, others)) = stack.split_last() {
+                let others = others.iter().map(|&number| of(number)[0]);
+                key.extend(others.flatten());
+                key.extend(of(last)[1]);
+            }
+        })
+    }
+
+    /// Compares texts with what follows them in a line: nothing if they are the last ones, or a
+    /// semicolon.
+    fn compare(&self, one: (u32, bool), other: (u32, bool)) -> Ordering {
+        let (bytes, other_bytes) = (self.text(one.0).as_bytes(), self.text(other.0).as_bytes());
+        let len = bytes.len().min(other_bytes.len());
+        let next = |bytes: &[u8], is_last: bool| match bytes.get(len) {
+            Some(&byte) => Some(byte),
+            None => (!is_last).then_some(b';'),
+        };
+        let start = bytes.get(..len).unwrap_or_default();
+        let same = start.cmp(other_bytes.get(..len).unwrap_or_default());
+        same.then_with(|| next(bytes, one.1).cmp(&next(other_bytes, other.1)))
+    }
+
     /// Appends the line of a stack.
     fn line(&self, stack: &[u32], line: &mut Vec<u8>) {
         for (at, &number) in stack.iter().enumerate() {
             if at > 0 {
                 line.push(b';');
             }
-            let text = usize::try_from(number)
-                .ok()
-                .and_then(|at| self.list.get(at));
-            line.extend_from_slice(text.map(|text| text.as_bytes()).unwrap_or_default());
+            line.extend_from_slice(self.text(number).as_bytes());
         }
     }
 }
@@ -334,12 +386,16 @@ impl<W: Write> Sink for Folded<W> {
         let (texts, out) = (&self.texts, &mut self.out);
         let is_period = self.count == Count::Period;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
-        counts.finish(text, &mut |line, sums| {
+        let put = &mut |line: &[u8], sums: Sums| {
             let sum = if is_period { sums.weight } else { sums.samples };
             out.write_all(line)
                 .and_then(|()| writeln!(out, " {sum}"))
                 .map_err(Error::Output)
-        })?;
+        };
+        match texts.keys() {
+            Some(key) => counts.finish_by_keys(key, text, put)?,
+            None => counts.finish(text, put)?,
+        }
         self.out.flush().map_err(Error::Output)
     }
 }
@@ -443,6 +499,47 @@ mod tests {
             "org/mozilla/Box:.call"
         );
         assert_eq!(tidy("Lock", true), "Lock");
+    }
+
+    #[test]
+    fn stacks_have_the_order_of_their_lines() {
+        let mut texts = Texts::default();
+        for text in ["ab", "", "a", "a!", "a<", "abc", "b", "a b"] {
+            texts.intern(text);
+        }
+        let mut stacks: Vec<Vec<u32>> = vec![vec![]];
+        for one in 0..8 {
+            stacks.push(vec![one]);
+            for two in 0..8 {
+                stacks.push(vec![one, two]);
+                stacks.push(vec![2, one, two]);
+            }
+        }
+        let line = |stack: &[u32]| {
+            let mut line = Vec::new();
+            texts.line(stack, &mut line);
+            line
+        };
+        let keys = texts.keys().unwrap();
+        let key = |stack: &[u32]| {
+            let mut key = Vec::new();
+            keys(stack, &mut key);
+            key
+        };
+        for one in &stacks {
+            for other in &stacks {
+                // Stacks without frames are not counted.
+                if line(one) != line(other) {
+                    assert_eq!(
+                        key(one).cmp(&key(other)),
+                        line(one).cmp(&line(other)),
+                        "{one:?} {other:?}"
+                    );
+                }
+            }
+        }
+        texts.intern("a;b");
+        assert!(texts.keys().is_none());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds the entries of a list by their hashes: the entries are only in the list.
 
-/// The numbers of the entries of a list, which count from 0 without gaps, by their hashes.
+/// The numbers of the entries of a list by their hashes.
 #[derive(Debug, Default)]
 pub(crate) struct HashIndex {
     /// At the index that follows from the hash of an entry, or behind that. Three quarters of them
@@ -10,7 +10,7 @@ pub(crate) struct HashIndex {
 }
 
 /// The high half of an entry's hash, and the entry's number plus one; 0 if the slot is free.
-type Slot = (u32, u32);
+pub(crate) type Slot = (u32, u32);
 
 /// The smallest number of slots.
 const FEWEST: usize = 64;
@@ -22,6 +22,35 @@ impl HashIndex {
         let last = self.slots.len().wrapping_sub(1);
         let first = usize::try_from(half).unwrap_or_default();
         (0..self.slots.len()).map(move |step| first.wrapping_add(step) & last)
+    }
+
+    /// Returns what is at the first place of an entry with a hash, for
+    /// [`find_from`](Self::find_from). If several entries are searched, asking for all of these
+    /// before lets their accesses to memory overlap.
+    #[inline]
+    pub fn first(&self, hash: u64) -> Slot {
+        let at = self.places(high(hash)).next();
+        let slot = at.and_then(|at| self.slots.get(at)).copied();
+        slot.unwrap_or_default()
+    }
+
+    /// Returns the number of an entry as [`find`](Self::find) does, also if others were added after
+    /// `first` was returned.
+    #[inline]
+    pub fn find_from(
+        &self,
+        first: Slot,
+        hash: u64,
+        mut is_it: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let (known, number) = first;
+        if let Some(number) = number.checked_sub(1)
+            && known == high(hash)
+            && is_it(number)
+        {
+            return Some(number);
+        }
+        self.find(hash, is_it)
     }
 
     /// Returns the number of the entry with this hash for which `is_it` is true.
@@ -38,10 +67,9 @@ impl HashIndex {
         None
     }
 
-    /// Adds the next entry of the list, which has this hash, and returns its number.
-    pub fn add(&mut self, hash: u64) -> u32 {
-        let number = self.len;
-        let used = usize::try_from(number).unwrap_or(usize::MAX);
+    /// Adds a new entry with a number, which is not `u32::MAX`.
+    pub fn add(&mut self, hash: u64, number: u32) {
+        let used = usize::try_from(self.len).unwrap_or(usize::MAX);
         if used.saturating_mul(4) >= self.slots.len().saturating_mul(3) {
             let size = self.slots.len().saturating_mul(2).max(FEWEST);
             let before = std::mem::replace(&mut self.slots, vec![(0, 0); size]);
@@ -51,8 +79,7 @@ impl HashIndex {
                 .for_each(|slot| self.set(slot));
         }
         self.set((high(hash), number.saturating_add(1)));
-        self.len = number.saturating_add(1);
-        number
+        self.len = self.len.saturating_add(1);
     }
 
     fn set(&mut self, slot: Slot) {
@@ -91,10 +118,11 @@ mod tests {
             for entry in (0..1000_u64).chain(0..1000) {
                 let is_it = |number: u32| list[number as usize] == entry;
                 let known = index.find(hash(entry), is_it);
+                let first = index.first(hash(entry));
+                assert_eq!(index.find_from(first, hash(entry), is_it), known);
                 assert_eq!(known.is_some(), list.len() == 1000, "{entry}");
                 if known.is_none() {
-                    let number = index.add(hash(entry));
-                    assert_eq!(number as usize, list.len());
+                    index.add(hash(entry), list.len() as u32);
                     list.push(entry);
                 }
             }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use foldhash::fast::RandomState;
 
 use crate::blocks::Blocks;
-use crate::hash_index::HashIndex;
+use crate::hash_index::{HashIndex, Slot};
 use crate::tables::FunctionId;
 
 /// A function and the line in it, 0 if it is not known.
@@ -32,6 +32,14 @@ impl Hash for Location {
     }
 }
 
+/// A location whose number is searched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Searched {
+    location: Location,
+    hash: u64,
+    first: Slot,
+}
+
 /// Locations without duplicates. They are numbered from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
@@ -43,34 +51,40 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
+    /// Begins to search a location: the searches for several ones overlap.
+    #[inline]
+    pub fn search(&self, location: Location) -> Searched {
+        let hash = self.hasher.hash_one(location);
+        Searched {
+            location,
+            hash,
+            first: self.known.first(hash),
+        }
+    }
+
     /// Returns the number of a location. It is added with its `lines` if it is new.
-    pub fn number(&mut self, location: Location, lines: impl Iterator<Item = Line>) -> u32 {
-        let Locations {
-            list,
-            known,
-            hasher,
-            ..
-        } = self;
+    pub fn number(&mut self, searched: &Searched, lines: impl Iterator<Item = Line>) -> u32 {
+        let Locations { list, known, .. } = self;
+        let Searched {
+            location,
+            hash,
+            first,
+        } = *searched;
         let of = |number: u32| list.get(usize::try_from(number).ok()?);
-        let hash = hasher.hash_one(location);
-        let found = known.find(hash, |number| of(number) == Some(&location));
+        let found = known.find_from(first, hash, |number| of(number) == Some(&location));
         if let Some(number) = found {
             return number.saturating_add(1);
         }
-        let number = known.add(hash).saturating_add(1);
+        let at = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        known.add(hash, at);
         list.push(location);
+        let number = at.saturating_add(1);
         let lines: Box<[Line]> = lines.collect();
         let own = location.function.map(|function| (function, 0));
         if *lines != *own.as_slice() {
             self.lines.insert(number, lines);
         }
         number
-    }
-
-    /// Returns a location.
-    pub fn get(&self, number: u32) -> Option<&Location> {
-        let at = usize::try_from(number).ok()?.checked_sub(1)?;
-        self.list.get(at)
     }
 
     /// Returns the locations in the order of their numbers, with their lines.

@@ -11,10 +11,10 @@ use crate::counts::{CountId, Counts, line};
 use crate::error::Result;
 use crate::events::Events;
 use crate::kept_stacks::ByKept;
-use crate::locations::{Location, Locations};
+use crate::locations::{Location, Locations, Searched};
 use crate::machine::Machine;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
-use crate::tables::{FunctionId, Module, ModuleId};
+use crate::tables::{Module, ModuleId};
 use crate::text::push_text;
 
 /// A label of samples. Samples with different labels are not added up.
@@ -87,48 +87,6 @@ pub(crate) enum LabelValue {
     Number(i64),
 }
 
-/// Number of recent locations, a power of two.
-const RECENT: usize = 1 << 13;
-
-/// The location of a recent frame, and what it depends on: the functions that are inlined at an
-/// address are always the same ones.
-#[derive(Debug, Clone, Copy)]
-struct Recent {
-    address: u64,
-    mapping: Option<MappingId>,
-    module: Option<ModuleId>,
-    function: Option<FunctionId>,
-    mode: CpuMode,
-    is_return: bool,
-    number: u32,
-}
-
-impl Recent {
-    #[inline]
-    fn of(frame: &ResolvedFrame, number: u32) -> Self {
-        Recent {
-            address: frame.address,
-            mapping: frame.mapping,
-            module: frame.module,
-            function: frame.function,
-            mode: frame.mode,
-            is_return: frame.is_return,
-            number,
-        }
-    }
-
-    /// Returns whether this is the location of a frame.
-    #[inline]
-    fn is_of(&self, frame: &ResolvedFrame) -> bool {
-        self.address == frame.address
-            && self.mapping == frame.mapping
-            && self.module == frame.module
-            && self.function == frame.function
-            && self.mode == frame.mode
-            && self.is_return == frame.is_return
-    }
-}
-
 /// A module and its mapping.
 type MappingKey = (Option<ModuleId>, Option<MappingId>);
 
@@ -197,8 +155,10 @@ pub(crate) struct Profile {
     pub program: Option<u32>,
     /// Modules that are not the program of threads with a name.
     others: HashSet<(ModuleId, CommId), RandomState>,
-    /// By the addresses.
-    recent: Vec<Option<Recent>>,
+    /// The last number of each mapping and its module.
+    mapping_numbers: Vec<Option<(ModuleId, u32)>>,
+    /// The locations of the frames of a stack, which are searched together.
+    searched: Vec<Searched>,
     /// The weight of the first sample of each event.
     pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
@@ -263,12 +223,24 @@ impl Profile {
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
         {
-            let number = self.recent_location(frame, inlined, sample.session());
-            stack.push(number);
+            let location = self.location(frame, inlined, sample.session());
+            self.searched.push(self.locations.search(location));
             rest = after;
             if self.program.is_none() {
-                self.program = self.program_of(frame, number, resolved);
+                self.program = self.program_of(frame, location.mapping, resolved);
             }
+        }
+        let mut rest = resolved.frames;
+        for searched in self.searched.drain(..) {
+            let inlined = rest.iter().take_while(|frame| frame.is_inlined).count();
+            let (own, after) = rest
+                .split_at_checked(inlined.saturating_add(1))
+                .unwrap_or_default();
+            // The functions that are inlined at an address are always the same ones.
+            let lines = own.iter();
+            let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
+            stack.push(self.locations.number(&searched, lines));
+            rest = after;
         }
         for (event, weight) in counted {
             self.begin(&mut stack, event, weight);
@@ -301,12 +273,11 @@ impl Profile {
         }
     }
 
-    /// Returns the mapping of a frame if it is the program of its thread. `number` is the one of its
-    /// location.
+    /// Returns `mapping`, the number of a frame's mapping, if it is the program of its thread.
     fn program_of(
         &mut self,
         frame: &ResolvedFrame,
-        number: u32,
+        mapping: u32,
         resolved: &ResolvedSample<'_>,
     ) -> Option<u32> {
         let id = frame.module?;
@@ -319,7 +290,7 @@ impl Profile {
             self.others.insert(key);
             return None;
         }
-        self.locations.get(number).map(|location| location.mapping)
+        Some(mapping)
     }
 
     /// Returns the value of a sample's label: a number, or the number of a string.
@@ -350,44 +321,17 @@ impl Profile {
         })
     }
 
-    /// Returns the number of a frame's location, as [`location`](Self::location) does, but without a
-    /// search if the frame is a recent one.
-    fn recent_location(
-        &mut self,
-        frame: &ResolvedFrame,
-        inlined: &[ResolvedFrame],
-        session: &Session,
-    ) -> u32 {
-        // Multiplication by the golden ratio distributes neighbouring addresses.
-        let hash = frame.address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let at = usize::try_from(hash).unwrap_or_default() & (RECENT - 1);
-        if let Some(Some(recent)) = self.recent.get(at)
-            && recent.is_of(frame)
-        {
-            return recent.number;
+    /// Returns the number of a frame's mapping, from 1; 0 without a module.
+    fn mapping(&mut self, frame: &ResolvedFrame, session: &Session) -> u32 {
+        let Some(module) = frame.module else { return 0 };
+        let at = frame.mapping.map(MappingId::index);
+        let known = at.and_then(|at| self.mapping_numbers.get(at).copied().flatten());
+        if let Some((_, number)) = known.filter(|(of, _)| *of == module) {
+            return number;
         }
-        let number = self.location(frame, inlined, session);
-        if self.recent.is_empty() {
-            self.recent.resize(RECENT, None);
-        }
-        if let Some(recent) = self.recent.get_mut(at) {
-            *recent = Some(Recent::of(frame, number));
-        }
-        number
-    }
-
-    /// Returns the number of a frame's location. `inlined` are the frames of the functions that are
-    /// inlined there.
-    fn location(
-        &mut self,
-        frame: &ResolvedFrame,
-        inlined: &[ResolvedFrame],
-        session: &Session,
-    ) -> u32 {
         let key = (frame.module, frame.mapping);
-        let mapping = match self.mapping_ids.get(&key) {
+        let number = match self.mapping_ids.get(&key) {
             Some(&known) => known,
-            None if frame.module.is_none() => 0,
             None => {
                 let mapping = frame.mapping.and_then(|id| session.mapping(id));
                 let numbers = mapping.map(|mapping| (mapping.start, mapping.end, mapping.pgoff));
@@ -406,6 +350,26 @@ impl Profile {
                 number
             }
         };
+        if let Some(at) = at {
+            if self.mapping_numbers.len() <= at {
+                self.mapping_numbers.resize(at.saturating_add(1), None);
+            }
+            if let Some(known) = self.mapping_numbers.get_mut(at) {
+                *known = Some((module, number));
+            }
+        }
+        number
+    }
+
+    /// Returns a frame's location. `inlined` are the frames of the functions that are inlined there.
+    #[inline]
+    fn location(
+        &mut self,
+        frame: &ResolvedFrame,
+        inlined: &[ResolvedFrame],
+        session: &Session,
+    ) -> Location {
+        let mapping = self.mapping(frame, session);
         if frame.function.is_some()
             && let Some(at) = mapping.checked_sub(1)
             && let Some(mapping) = usize::try_from(at)
@@ -416,16 +380,12 @@ impl Profile {
             mapping.has_inlined |= !inlined.is_empty();
             mapping.has_lines |= inlined.iter().chain([frame]).any(|frame| frame.line != 0);
         }
-        let location = Location {
+        Location {
             mapping,
             address: frame.address.saturating_sub(frame.is_return.into()),
             function: frame.function,
             is_kernel: matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
-        };
-        // The functions that are inlined at an address are always the same ones.
-        let lines = inlined.iter().chain([frame]);
-        let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
-        self.locations.number(location, lines)
+        }
     }
 }
 
