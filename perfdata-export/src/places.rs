@@ -51,27 +51,51 @@ impl<T: Clone> ByNumber<T> {
     }
 }
 
+/// What a sink knows about places.
+#[derive(Debug)]
+pub(crate) struct ByPlace<T>(ByNumber<T>);
+
+impl<T> Default for ByPlace<T> {
+    fn default() -> Self {
+        ByPlace(ByNumber::default())
+    }
+}
+
+impl<T: Copy> ByPlace<T> {
+    /// Returns what is known about a place.
+    #[inline]
+    pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<T> {
+        let at = usize::try_from(place?.get()).ok()?;
+        self.0.get(tables.epoch, at).copied()
+    }
+
+    /// Sets what is known about a place.
+    #[inline]
+    pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, known: T) {
+        if let Some(at) = place.and_then(|place| usize::try_from(place.get()).ok()) {
+            self.0.set(tables.epoch, at, known);
+        }
+    }
+}
+
 /// A number for each place, as far as it is known, plus one: an entry without room for a flag has
 /// half the size.
 #[derive(Debug, Default)]
-pub(crate) struct Places(ByNumber<NonZeroU32>);
+pub(crate) struct Places(ByPlace<NonZeroU32>);
 
 impl Places {
     /// Returns the number of a place.
     #[inline]
     pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<u32> {
-        let at = usize::try_from(place?.get()).ok()?;
-        let known = self.0.get(tables.epoch, at)?;
+        let known = self.0.get(tables, place)?;
         Some(known.get().saturating_sub(1))
     }
 
     /// Sets the number of a place.
     #[inline]
     pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, number: u32) {
-        if let Some(at) = place.and_then(|place| usize::try_from(place.get()).ok())
-            && let Some(number) = number.checked_add(1).and_then(NonZeroU32::new)
-        {
-            self.0.set(tables.epoch, at, number);
+        if let Some(number) = number.checked_add(1).and_then(NonZeroU32::new) {
+            self.0.set(tables, place, number);
         }
     }
 }

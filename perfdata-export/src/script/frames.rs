@@ -7,9 +7,20 @@ use perfdata_tracepoint::Like;
 use super::fields::Set;
 use super::line::Writer;
 use super::lines::Lines;
-use super::numbers::push_hex;
+use super::numbers::{push_hex, wide_hex};
 use crate::resolve::ResolvedFrame;
 use crate::tables::{Tables, UNKNOWN};
+
+/// Appends the line of a frame with another address, which follows a tab.
+#[inline]
+fn push_line(out: &mut Vec<u8>, line: &[u8], address: u64) {
+    let start = out.len();
+    out.extend_from_slice(line);
+    let digits = out.get_mut(start..).and_then(|line| line.get_mut(1..17));
+    if let Some(digits) = digits {
+        digits.copy_from_slice(&wide_hex(address));
+    }
+}
 
 impl Writer<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
@@ -46,36 +57,29 @@ impl Writer<'_> {
         let tables = self.tables();
         let mut all_final = true;
         for frame in frames.iter().take(self.style.max_stack) {
-            let place = frame.place.filter(|_| !self.is_forgotten(frame));
-            if let Some(rest) = lines.get(tables, place) {
-                if !self.is_offset_kept() {
-                    out.push(b'\t');
-                    push_hex(out, frame.address, 16);
-                }
-                out.extend_from_slice(rest);
+            if frame.mapping.is_none() && frame.function.is_none() {
+                push_line(out, lines.unknown(), frame.address);
                 continue;
             }
-            if frame.mapping.is_none() && frame.function.is_none() {
-                out.push(b'\t');
-                push_hex(out, frame.address, 16);
-                out.extend_from_slice(lines.unknown());
+            let place = frame.place.filter(|_| !self.is_forgotten(frame));
+            if let Some(line) = lines.get(tables, place) {
+                match self.is_offset_kept() {
+                    true => out.extend_from_slice(line),
+                    false => push_line(out, line, frame.address),
+                }
                 continue;
             }
             let start = out.len();
             out.push(b'\t');
             push_hex(out, self.shown_address(frame), 16);
-            let kept = match self.is_offset_kept() {
-                true => start,
-                false => out.len(),
-            };
             self.symbol_and_dso(out, frame);
             out.push(b'\n');
             // The recording can list the build ID of a kernel module later.
             let module = frame.module.and_then(|id| tables.module(id));
             let is_final = module.is_some_and(|module| module.kind != DsoKind::Module);
             all_final &= is_final;
-            if is_final && let Some(rest) = out.get(kept..) {
-                lines.set(tables, place, rest);
+            if is_final && let Some(line) = out.get(start..) {
+                lines.set(tables, place, line);
             }
         }
         if !frames.is_empty() && frames.len() < self.style.max_stack {
@@ -84,8 +88,8 @@ impl Writer<'_> {
         all_final
     }
 
-    /// Returns whether kept lines begin with the address: an offset is the same one in all mappings of
-    /// a file.
+    /// Returns whether kept lines have the right address: an offset is the same one in all mappings of a
+    /// file.
     fn is_offset_kept(&self) -> bool {
         self.style.like == Like::Perf6_1
     }

@@ -1,10 +1,12 @@
 //! The lines of frames and stacks that were shown before.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use super::fields::Set;
+use super::numbers::push_hex;
 use crate::kept_stacks::{ByKept, KeptId};
-use crate::places::{PlaceId, Places};
+use crate::places::{ByPlace, PlaceId};
 use crate::tables::{Tables, UNKNOWN};
 
 /// Maximum size of all lines in bytes.
@@ -23,13 +25,35 @@ pub(super) struct Lines {
     fields: Set,
     /// Whether user stacks are unwound after callchains.
     is_unwound: bool,
-    /// What follows the address of a frame about which nothing is known.
+    /// The line of a frame about which nothing is known, with any address.
     unknown: Vec<u8>,
     text: Vec<u8>,
-    ranges: Vec<Range<usize>>,
-    numbers: Places,
+    ranges: ByPlace<TextRange>,
     stacks: Vec<u8>,
     stack_ranges: ByKept<Range<usize>>,
+}
+
+/// Where the line of a place is in the text.
+#[derive(Debug, Clone, Copy)]
+struct TextRange {
+    start: u32,
+    len: NonZeroU32,
+}
+
+impl TextRange {
+    fn of(start: usize, len: usize) -> Option<Self> {
+        Some(TextRange {
+            start: u32::try_from(start).ok()?,
+            len: NonZeroU32::new(u32::try_from(len).ok()?)?,
+        })
+    }
+
+    #[inline]
+    fn bytes(self) -> Range<usize> {
+        let number = |number: u32| usize::try_from(number).unwrap_or_default();
+        let start = number(self.start);
+        start..start.saturating_add(number(self.len.get()))
+    }
 }
 
 impl Lines {
@@ -45,6 +69,8 @@ impl Lines {
             self.clear();
             self.clear_stacks();
             self.unknown.clear();
+            self.unknown.push(b'\t');
+            push_hex(&mut self.unknown, 0, 16);
             if fields.has(Set::SYM) {
                 self.unknown.extend([" ", UNKNOWN].concat().bytes());
             }
@@ -55,8 +81,8 @@ impl Lines {
         }
     }
 
-    /// Returns what follows the address of a frame about which nothing is known, with the end of
-    /// the line.
+    /// Returns the line of a frame about which nothing is known, with any address and the end of the
+    /// line.
     #[inline]
     pub fn unknown(&self) -> &[u8] {
         &self.unknown
@@ -64,19 +90,17 @@ impl Lines {
 
     fn clear(&mut self) {
         self.text.clear();
-        self.ranges.clear();
-        self.numbers = Places::default();
+        self.ranges = ByPlace::default();
     }
 
-    /// Returns what is kept of the line of a place.
+    /// Returns the line of a frame at a place, with the address of any of them.
     #[inline]
     pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<&[u8]> {
-        let number = self.numbers.get(tables, place)?;
-        let range = self.ranges.get(usize::try_from(number).ok()?)?;
-        self.text.get(range.clone())
+        let range = self.ranges.get(tables, place)?;
+        self.text.get(range.bytes())
     }
 
-    /// Keeps the line of a place, or its end.
+    /// Keeps the line of a frame at a place.
     pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, line: &[u8]) {
         if place.is_none() {
             return;
@@ -84,13 +108,10 @@ impl Lines {
         if self.text.len().saturating_add(line.len()) > MOST_TEXT {
             self.clear();
         }
-        let Ok(number) = u32::try_from(self.ranges.len()) else {
-            return;
-        };
-        let start = self.text.len();
-        self.text.extend_from_slice(line);
-        self.ranges.push(start..self.text.len());
-        self.numbers.set(tables, place, number);
+        if let Some(range) = TextRange::of(self.text.len(), line.len()) {
+            self.text.extend_from_slice(line);
+            self.ranges.set(tables, place, range);
+        }
     }
 
     fn clear_stacks(&mut self) {

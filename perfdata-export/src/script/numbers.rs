@@ -131,18 +131,33 @@ pub(super) fn push_left(out: &mut Vec<u8>, number: i64, width: usize) {
     pad_to(out, start, width);
 }
 
-/// Appends a number as `%WIDTHlx`, for widths up to 16.
+/// Returns a number as `%16lx`, and the number of blanks before its digits.
 #[inline]
-pub(super) fn push_hex(out: &mut Vec<u8>, number: u64, width: usize) {
+fn padded_hex(number: u64) -> ([u8; 16], usize) {
     let mut digits = [0; 16];
     let (high, low) = digits.split_at_mut(8);
     high.copy_from_slice(&hex_digits((number >> 32) as u32));
     low.copy_from_slice(&hex_digits(number as u32));
     // At least one digit is written.
     let zeros = (number | 1).leading_zeros() / 4;
-    let zeros = usize::try_from(zeros).unwrap_or_default();
-    let padding = digits.iter_mut().take(zeros);
-    padding.for_each(|digit| *digit = b' ');
+    let shown = u128::MAX
+        .checked_shr(zeros.saturating_mul(8))
+        .unwrap_or_default();
+    let blanks = u128::from_be_bytes([b' '; 16]) & !shown;
+    let digits = (u128::from_be_bytes(digits) & shown | blanks).to_be_bytes();
+    (digits, usize::try_from(zeros).unwrap_or_default())
+}
+
+/// Returns a number as `%16lx`.
+#[inline]
+pub(super) fn wide_hex(number: u64) -> [u8; 16] {
+    padded_hex(number).0
+}
+
+/// Appends a number as `%WIDTHlx`, for widths up to 16.
+#[inline]
+pub(super) fn push_hex(out: &mut Vec<u8>, number: u64, width: usize) {
+    let (digits, zeros) = padded_hex(number);
     match width {
         16 => out.extend_from_slice(&digits),
         _ => {
