@@ -40,23 +40,6 @@ impl Sums {
 /// Receives a line and its sums.
 type Put<'a> = &'a mut dyn FnMut(&[u8], Sums) -> Result<()>;
 
-/// A stack, and its sums.
-#[derive(Debug)]
-struct Stack {
-    /// Where its numbers are.
-    start: u32,
-    len: u32,
-    sums: Sums,
-}
-
-impl Stack {
-    fn range(&self) -> Range<usize> {
-        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
-        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        start..start.saturating_add(len)
-    }
-}
-
 /// Identifies a stack whose sums are in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountId {
@@ -66,17 +49,26 @@ pub(crate) struct CountId {
     start: u32,
 }
 
+/// The number of items for the sums of a stack, before its length.
+const SUMS: usize = 4;
+
 /// The number of items before the numbers of a stack.
-const HEAD: usize = 2;
+const HEAD: usize = SUMS + 1;
+
+/// Returns the halves of sums.
+fn words(sums: Sums) -> [u32; SUMS] {
+    let half = |number: u64| u32::try_from(number).unwrap_or_default();
+    let halves = |number: u64| [half(number >> 32), half(number & u64::from(u32::MAX))];
+    let ([one, two], [three, four]) = (halves(sums.samples), halves(sums.weight));
+    [one, two, three, four]
+}
 
 /// The sums of each stack, which is a list of numbers.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// Of each stack its number among them, its length and its numbers: a search finds all of these in
-    /// one place.
+    /// Of each stack the [`words`] of its sums, its length and its numbers, in the order in which the
+    /// stacks were added first: a search finds all of these in one place.
     numbers: Blocks<u32>,
-    /// In the order in which they were added first.
-    stacks: Blocks<Stack>,
     known: HashIndex,
     hasher: RandomState,
     /// The length and the numbers of the stack that is searched.
@@ -91,7 +83,6 @@ impl Default for Counts {
     fn default() -> Self {
         Counts {
             numbers: Blocks::default(),
-            stacks: Blocks::default(),
             known: HashIndex::default(),
             hasher: RandomState::default(),
             searched: Vec::new(),
@@ -149,23 +140,40 @@ impl Counts {
             return false;
         }
         let at = usize::try_from(id.start).unwrap_or(usize::MAX);
-        let len = self.numbers.get(at.saturating_add(1)).copied();
-        let len = len.and_then(|len| usize::try_from(len).ok());
-        let is_it = len.is_some_and(|len| len >= start.len())
-            && self.numbers.is_at(at.saturating_add(HEAD), start);
-        is_it && self.count(at, Sums { samples: 1, weight })
+        let is_it =
+            self.len_at(at) >= start.len() && self.numbers.is_at(at.saturating_add(HEAD), start);
+        is_it && self.count(at, Sums { samples: 1, weight }).is_some()
     }
 
-    /// Adds sums to the stack at an index of the numbers. Returns whether there is one.
+    /// Returns the length of the stack at an index of the numbers; 0 if there is none.
+    fn len_at(&self, at: usize) -> usize {
+        let len = self.numbers.get(at.saturating_add(SUMS)).copied();
+        len.and_then(|len| usize::try_from(len).ok())
+            .unwrap_or_default()
+    }
+
+    /// Returns the sums of the stack at an index of the numbers.
     #[inline]
-    fn count(&mut self, at: usize, sums: Sums) -> bool {
-        let number = self.numbers.get(at).copied();
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        let Some(stack) = number.and_then(|number| self.stacks.get_mut(number)) else {
-            return false;
+    fn sums_at(&self, at: usize) -> Option<Sums> {
+        let word = |number: usize| {
+            let word = self.numbers.get(at.saturating_add(number));
+            word.copied().map(u64::from)
         };
-        stack.sums.add(sums);
-        true
+        Some(Sums {
+            samples: word(0)? << 32 | word(1)?,
+            weight: word(2)? << 32 | word(3)?,
+        })
+    }
+
+    /// Adds sums to the stack at an index of the numbers.
+    #[inline]
+    fn count(&mut self, at: usize, more: Sums) -> Option<()> {
+        let mut sums = self.sums_at(at)?;
+        sums.add(more);
+        for (number, word) in words(sums).into_iter().enumerate() {
+            *self.numbers.get_mut(at.saturating_add(number))? = word;
+        }
+        Some(())
     }
 
     /// Adds a sample with a weight to its stack. `text` appends the line of a stack.
@@ -185,7 +193,7 @@ impl Counts {
         let hash = self.hasher.hash_one(searched.as_slice());
         let numbers = &self.numbers;
         let at = |start: u32| usize::try_from(start).unwrap_or(usize::MAX);
-        let is_it = |start: u32| numbers.is_at(at(start).saturating_add(1), &searched);
+        let is_it = |start: u32| numbers.is_at(at(start).saturating_add(SUMS), &searched);
         let generation = self.generation;
         if let Some(start) = self.known.find(hash, is_it) {
             self.searched = searched;
@@ -194,14 +202,9 @@ impl Counts {
         }
         let start = short(self.numbers.len());
         self.known.add(hash, start);
-        self.numbers.extend(&[short(self.stacks.len())]);
+        self.numbers.extend(&words(sums));
         self.numbers.extend(&searched);
         self.searched = searched;
-        self.stacks.push(Stack {
-            start: start.saturating_add(short(HEAD)),
-            len: short(stack.len()),
-            sums,
-        });
         let size = size_of_val(stack).saturating_add(ENTRY);
         self.held = self.held.saturating_add(size);
         if self.held > self.most_memory {
@@ -213,11 +216,21 @@ impl Counts {
     /// Passes the stacks in memory with their sums to `see`.
     fn for_each(&self, mut see: impl FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
         let mut numbers = Vec::new();
-        self.stacks.iter().try_for_each(|stack| {
+        let mut at = 0;
+        while let Some(sums) = self.sums_at(at) {
             numbers.clear();
-            self.numbers.copy_to(stack.range(), &mut numbers);
-            see(&numbers, stack.sums)
-        })
+            at = self.copy_to(at, &mut numbers);
+            see(&numbers, sums)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the numbers of the stack at an index of the numbers. Returns the index of the next one.
+    fn copy_to(&self, at: usize, numbers: &mut Vec<u32>) -> usize {
+        let start = at.saturating_add(HEAD);
+        let end = start.saturating_add(self.len_at(at));
+        self.numbers.copy_to(start..end, numbers);
+        end
     }
 
     /// Returns the lines of all stacks in memory, sorted, and forgets the stacks.
@@ -229,7 +242,7 @@ impl Counts {
             lines.list.push((start..lines.bytes.len(), sums));
             Ok(())
         })?;
-        (self.held, self.numbers, self.stacks) = (0, Blocks::default(), Blocks::default());
+        (self.held, self.numbers) = (0, Blocks::default());
         self.known.clear();
         self.generation = self.generation.wrapping_add(1);
         lines.sort();
@@ -262,22 +275,24 @@ impl Counts {
             return self.finish(text, put);
         }
         let (mut numbers, mut keys, mut list) = (Vec::new(), Vec::new(), Vec::new());
-        for stack in self.stacks.iter() {
+        let mut at = 0;
+        while let Some(sums) = self.sums_at(at) {
             numbers.clear();
-            self.numbers.copy_to(stack.range(), &mut numbers);
+            let next = self.copy_to(at, &mut numbers);
             let start = keys.len();
             key(&numbers, &mut keys);
-            list.push((start..keys.len(), stack));
+            list.push((start..keys.len(), at, sums));
+            at = next;
         }
         let key = |range: &Range<usize>| keys.get(range.clone()).unwrap_or_default();
         list.sort_unstable_by(|one, other| key(&one.0).cmp(key(&other.0)));
         let mut line = Vec::new();
-        list.into_iter().try_for_each(|(_, stack)| {
+        list.into_iter().try_for_each(|(_, at, sums)| {
             numbers.clear();
-            self.numbers.copy_to(stack.range(), &mut numbers);
+            self.copy_to(at, &mut numbers);
             line.clear();
             text(&numbers, &mut line);
-            put(&line, stack.sums)
+            put(&line, sums)
         })
     }
 
@@ -447,7 +462,7 @@ mod tests {
                 ..Counts::default()
             };
             for stack in [&[7, 300][..], &[1], &[7, 300], &[], &[7]] {
-                counts.add(stack, 5, line).unwrap();
+                counts.add(stack, 5 << 32, line).unwrap();
             }
             let mut stacks = Vec::new();
             let mut put = |stack: &[u32], sums: Sums| {
@@ -458,10 +473,10 @@ mod tests {
             stacks
         };
         let mut all = vec![
-            (vec![7, 300], 2, 10),
-            (vec![1], 1, 5),
-            (vec![], 1, 5),
-            (vec![7], 1, 5),
+            (vec![7, 300], 2, 10 << 32),
+            (vec![1], 1, 5 << 32),
+            (vec![], 1, 5 << 32),
+            (vec![7], 1, 5 << 32),
         ];
         assert_eq!(with_memory(usize::MAX), all);
         all.sort();
