@@ -65,6 +65,18 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// Reads as many bytes at an offset as there are, up to the length of `bytes`. Returns their number.
+pub(crate) fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset.saturating_add(done as u64))? {
+            0 => break,
+            read => done = done.saturating_add(read),
+        }
+    }
+    Ok(done)
+}
+
 impl Read for Blocks<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if bytes.len() as u64 > BLOCK && self.rest().is_empty() {
@@ -76,7 +88,7 @@ impl Read for Blocks<'_> {
             self.start = self.at & !BLOCK.saturating_sub(1);
             self.block
                 .resize(usize::try_from(BLOCK).unwrap_or_default(), 0);
-            let read = self.file.read_at(&mut self.block, self.start)?;
+            let read = read_up_to(self.file, &mut self.block, self.start)?;
             self.block.truncate(read);
         }
         let rest = self.rest();

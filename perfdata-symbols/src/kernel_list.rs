@@ -6,8 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use perfdata_core::read::Source;
-
+use crate::bytes::read_up_to;
 use crate::kallsyms::Line;
 use crate::table::{Found, PAGE};
 
@@ -123,7 +122,7 @@ impl KernelList {
 
     fn bytes(&self, offset: u64, size: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; size];
-        let read = self.file.read_at(&mut bytes, offset).ok()?;
+        let read = read_up_to(&self.file, &mut bytes, offset).ok()?;
         bytes.truncate(read);
         Some(bytes)
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
 
-use perfdata_core::read::Source;
+use crate::bytes::read_up_to;
 
 /// Bytes that are read for a name in a file at first.
 const READ: usize = 256;
@@ -176,7 +176,7 @@ fn read_name(file: &File, offset: u64, left: usize) -> Option<Vec<u8>> {
     let mut size = READ;
     loop {
         let mut bytes = vec![0; size.min(left)];
-        let read = file.read_at(&mut bytes, offset).ok()?;
+        let read = read_up_to(file, &mut bytes, offset).ok()?;
         bytes.truncate(read);
         if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
             bytes.truncate(end);

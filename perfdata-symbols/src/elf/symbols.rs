@@ -9,9 +9,9 @@ use object::elf::{
     STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
 };
 use object::{Endian as _, Endianness};
-use perfdata_core::read::Source;
 
 use super::{Addresses, Elf, Segment};
+use crate::bytes::read_up_to;
 use crate::table::{New, Properties};
 
 /// Sizes of an entry in bytes.
@@ -246,10 +246,8 @@ impl FileSymbols {
     /// Reads entries from a number on into `bytes`. Returns how many bytes could be read.
     fn read(&self, number: u32, bytes: &mut [u8]) -> usize {
         let skipped = u64::from(number).saturating_mul(self.form.size() as u64);
-        let read = self
-            .file
-            .read_at(bytes, self.offset.saturating_add(skipped));
-        read.unwrap_or_default()
+        let offset = self.offset.saturating_add(skipped);
+        read_up_to(&self.file, bytes, offset).unwrap_or_default()
     }
 
     /// Returns the symbol of an entry, if it is one that perf keeps. One that cannot be read any
