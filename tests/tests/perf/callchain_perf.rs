@@ -435,8 +435,12 @@ fn programs_of_this_machine_have_perfs_callchains() {
             // Some stacks of goroutines end with an address that is not in a function, and perf
             // leaves it out.
             assert!(counts.equal * 10 >= all * 7, "{name}: {counts:?}");
-            // Samples at the moment of exec, when the mappings change.
-            assert!(counts.wrong.len() * 100 <= all, "{name}: {counts:?}");
+            // Samples at the moment of exec, when the mappings change, and in the sections .init and
+            // .fini, which have no call frame information: perf then follows frame pointers.
+            assert!(
+                counts.wrong.len() * 100 <= all.max(100),
+                "{name}: {counts:?}"
+            );
         }
     }
 }
