@@ -407,11 +407,11 @@ mod tests {
 
     #[test]
     fn the_sums_do_not_depend_on_the_memory() {
-        let text = |stack: &[u32], line: &mut Vec<u8>| {
+        fn text(stack: &[u32], line: &mut Vec<u8>) {
             let words: Vec<String> = stack.iter().map(u32::to_string).collect();
             line.extend(words.join(";").into_bytes());
-        };
-        let with_memory = |most_memory| {
+        }
+        let filled = |most_memory| {
             let mut counts = Counts {
                 most_memory,
                 ..Counts::default()
@@ -419,30 +419,23 @@ mod tests {
             for number in 0..20_000_u32 {
                 counts.add(&[number % 7, number % 301], 2, text).unwrap();
             }
-            let mut lines = Vec::new();
             counts
-                .finish(text, &mut |line, sum| {
-                    lines.push((line.to_vec(), sum));
-                    Ok(())
-                })
-                .unwrap();
-            lines
         };
-        let by_keys = |most_memory| {
-            let mut counts = Counts {
-                most_memory,
-                ..Counts::default()
-            };
-            for number in 0..20_000_u32 {
-                counts.add(&[number % 7, number % 301], 2, text).unwrap();
-            }
+        type Finish = fn(Counts, Put<'_>) -> Result<()>;
+        let lines = |most_memory, finish: Finish| {
             let mut lines = Vec::new();
             let mut put = |line: &[u8], sum: Sums| {
                 lines.push((line.to_vec(), sum));
                 Ok(())
             };
-            counts.finish_by_keys(text, text, &mut put).unwrap();
+            finish(filled(most_memory), &mut put).unwrap();
             lines
+        };
+        let with_memory = |most_memory| lines(most_memory, |counts, put| counts.finish(text, put));
+        let by_keys = |most_memory| {
+            lines(most_memory, |counts, put| {
+                counts.finish_by_keys(text, text, put)
+            })
         };
         let all = with_memory(usize::MAX);
         assert_eq!(by_keys(usize::MAX), all);
