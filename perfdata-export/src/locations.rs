@@ -1,5 +1,6 @@
 //! The locations of a profile: addresses, and what is there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -7,7 +8,7 @@ use foldhash::fast::RandomState;
 
 use crate::blocks::Blocks;
 use crate::hash_index::{HashIndex, Slot};
-use crate::tables::FunctionId;
+use crate::tables::{Function, FunctionId, Tables, UNKNOWN};
 
 /// A function and the line in it, 0 if it is not known.
 pub(crate) type Line = (FunctionId, u32);
@@ -48,6 +49,8 @@ pub(crate) struct Locations {
     hasher: RandomState,
     /// The lines of locations with known lines or inlined functions, which come first.
     lines: HashMap<u32, Box<[Line]>, RandomState>,
+    /// The number of the location of all addresses that are [not mapped](Self::unmapped).
+    unmapped: Option<u32>,
 }
 
 impl Locations {
@@ -77,8 +80,7 @@ impl Locations {
         }
         let at = u32::try_from(list.len()).unwrap_or(u32::MAX);
         known.add(hash, at);
-        list.push(location);
-        let number = at.saturating_add(1);
+        let number = Self::push(list, location);
         let lines: Box<[Line]> = lines.collect();
         let own = location.function.map(|function| (function, 0));
         if *lines != *own.as_slice() {
@@ -87,11 +89,52 @@ impl Locations {
         number
     }
 
-    /// Returns the locations in the order of their numbers, with their lines.
-    pub fn iter(&self) -> impl Iterator<Item = (&Location, impl Iterator<Item = Line>)> {
-        (1..).zip(self.list.iter()).map(|(number, location)| {
+    /// Adds a location, and returns its number.
+    fn push(list: &mut Blocks<Location>, location: Location) -> u32 {
+        list.push(location);
+        u32::try_from(list.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of the location of all addresses outside of the mappings of their
+    /// processes. It has no address: a profile would contain more of these than of code, and no
+    /// program can name them.
+    pub fn unmapped(&mut self) -> u32 {
+        let location = Location {
+            address: 0,
+            mapping: 0,
+            function: None,
+            is_kernel: false,
+        };
+        *self
+            .unmapped
+            .get_or_insert_with(|| Self::push(&mut self.list, location))
+    }
+
+    /// Returns the functions of the locations: those of the tables, and another one if there are
+    /// addresses that are [not mapped](Self::unmapped).
+    pub fn functions<'a>(&self, tables: &'a Tables) -> impl Iterator<Item = Cow<'a, Function>> {
+        let unmapped = self.unmapped.map(|_| Function {
+            name: UNKNOWN.as_bytes().into(),
+            system_name: UNKNOWN.as_bytes().into(),
+            file: None,
+            start_line: 0,
+        });
+        let functions = tables.functions().iter().map(Cow::Borrowed);
+        functions.chain(unmapped.map(Cow::Owned))
+    }
+
+    /// Returns the locations in the order of their numbers, with their lines. Their functions are
+    /// indices of [`functions`](Self::functions).
+    pub fn iter(
+        &self,
+        tables: &Tables,
+    ) -> impl Iterator<Item = (&Location, impl Iterator<Item = Line>)> {
+        let after = FunctionId(u32::try_from(tables.functions().len()).unwrap_or(u32::MAX));
+        (1..).zip(self.list.iter()).map(move |(number, location)| {
             let lines = self.lines.get(&number);
+            let unmapped = self.unmapped.filter(|unmapped| *unmapped == number);
             let own = location.function.filter(|_| lines.is_none());
+            let own = own.or(unmapped.map(|_| after));
             let lines = lines.into_iter().flat_map(|lines| lines.iter().copied());
             (location, lines.chain(own.map(|function| (function, 0))))
         })

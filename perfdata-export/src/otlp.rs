@@ -433,7 +433,7 @@ impl<W: Write> Otlp<W> {
             dictionary.message(MAPPINGS, &message);
         }
         dictionary.message(LOCATIONS, &empty);
-        for (location, lines) in self.profile.locations.iter() {
+        for (location, lines) in self.profile.locations.iter(tables) {
             let mut message = Message::default();
             message.number(1, location.mapping.into());
             message.number(2, location.address);
@@ -447,7 +447,7 @@ impl<W: Write> Otlp<W> {
             dictionary.message(LOCATIONS, &message);
         }
         dictionary.message(FUNCTIONS, &empty);
-        for function in tables.functions() {
+        for function in self.profile.locations.functions(tables) {
             let mut message = Message::default();
             message.number(1, strings.intern(&function.name).into());
             message.number(2, strings.intern(&function.system_name).into());

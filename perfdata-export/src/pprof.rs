@@ -23,6 +23,9 @@ use crate::tables::Tables;
 /// callers are those of the last byte of the call. If the functions of an object are known, pprof
 /// does not search them itself.
 ///
+/// User addresses outside of all mappings of their process are one location with the function
+/// `[unknown]`, unless the recording contains no mapping of the process.
+///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///
 /// Different stacks need up to 64 MiB of memory; further ones are stored in temporary files. The
@@ -160,7 +163,7 @@ impl<W: Write> Pprof<W> {
         }
         let (mut message, mut line) = (Message::default(), Message::default());
         let locations = std::mem::take(&mut self.profile.locations);
-        for (number, (location, lines)) in (1_u64..).zip(locations.iter()) {
+        for (number, (location, lines)) in (1_u64..).zip(locations.iter(tables)) {
             message.clear();
             message.number(1, number);
             message.number(2, location.mapping.into());
@@ -173,7 +176,7 @@ impl<W: Write> Pprof<W> {
             }
             self.put(4, &message)?;
         }
-        for (number, function) in (1_u64..).zip(tables.functions()) {
+        for (number, function) in (1_u64..).zip(locations.functions(tables)) {
             message.clear();
             message.number(1, number);
             message.number(2, self.profile.strings.intern(&function.name).into());

@@ -157,8 +157,9 @@ pub(crate) struct Profile {
     others: HashSet<(ModuleId, CommId), RandomState>,
     /// The last number of each mapping and its module.
     mapping_numbers: Vec<Option<(ModuleId, u32)>>,
-    /// The locations of the frames of a stack, which are searched together.
-    searched: Vec<Searched>,
+    /// The locations of the frames of a stack, which are searched together; `None` for addresses that
+    /// are not mapped.
+    searched: Vec<Option<Searched>>,
     /// The weight of the first sample of each event.
     pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
@@ -219,13 +220,19 @@ impl Profile {
             self.stack = stack;
             return Ok(());
         }
+        // Those of a process without any mapping may be code.
+        let has_mappings = sample.has_mappings(CpuMode::USER);
         let mut rest = resolved.frames;
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
         {
-            let location = self.location(frame, inlined, sample.session());
-            self.searched.push(self.locations.search(location));
             rest = after;
+            if has_mappings && frame.mapping.is_none() && frame.mode == CpuMode::USER {
+                self.searched.push(None);
+                continue;
+            }
+            let location = self.location(frame, inlined, sample.session());
+            self.searched.push(Some(self.locations.search(location)));
             if self.program.is_none() {
                 self.program = self.program_of(frame, location.mapping, resolved);
             }
@@ -239,7 +246,10 @@ impl Profile {
             // The functions that are inlined at an address are always the same ones.
             let lines = own.iter();
             let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
-            stack.push(self.locations.number(&searched, lines));
+            stack.push(match searched {
+                Some(searched) => self.locations.number(&searched, lines),
+                None => self.locations.unmapped(),
+            });
             rest = after;
         }
         for (event, weight) in counted {

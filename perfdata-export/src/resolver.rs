@@ -168,7 +168,7 @@ impl Resolver {
     }
 
     fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
-        for frame in sample.frames() {
+        for frame in sample.frames().with_before_exec(self.before_exec) {
             match self.known(&frame) {
                 Some(resolved) => frames.push(resolved),
                 None => self.resolve_into(sample, &frame, frames),
@@ -179,10 +179,9 @@ impl Resolver {
     /// Returns a frame about which everything is known without a search, as about most frames.
     #[inline]
     fn known(&self, frame: &Frame<'_>) -> Option<ResolvedFrame> {
-        let before_exec = frame.before_exec.filter(|_| self.before_exec);
         let mut resolved = ResolvedFrame {
             is_return: frame.is_return,
-            mapping: frame.mapping.or(before_exec),
+            mapping: frame.mapping.or(frame.before_exec),
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
         let Some(mapping) = resolved.mapping else {

@@ -216,6 +216,14 @@ impl<'a> Sample<'a> {
         })
     }
 
+    /// Returns whether the recording contains any mapping of the thread for code in `mode`. If so, an
+    /// address without a [`mapping`](Frame::mapping) is probably no code: without frame pointers,
+    /// callchains contain words that are none.
+    pub fn has_mappings(&self, mode: CpuMode) -> bool {
+        let (space, _) = self.spaces(mode);
+        space.is_some_and(|space| !space.is_empty())
+    }
+
     fn spaces(&self, mode: CpuMode) -> Spaces<'a> {
         match (mode, self.later) {
             (CpuMode::KERNEL, Some((_, kernel))) => (Some(kernel), None),

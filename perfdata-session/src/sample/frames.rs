@@ -38,6 +38,7 @@ impl<'a> Sample<'a> {
             words,
             mode,
             spaces: None,
+            has_before_exec: true,
             leaf,
             later: later.iter(),
             is_later: false,
@@ -152,6 +153,8 @@ pub struct Frames<'a> {
     mode: CpuMode,
     /// The mappings for `mode`, looked up with the first frame in this mode.
     spaces: Option<Spaces<'a>>,
+    /// Whether [`Frame::before_exec`] is searched.
+    has_before_exec: bool,
     /// The instruction pointer, if the sample has no callchain.
     leaf: Option<u64>,
     later: slice::Iter<'a, u64>,
@@ -164,6 +167,17 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// Returns the frames with whether [`Frame::before_exec`] is searched; otherwise it is `None`. By
+    /// default, it is.
+    #[must_use]
+    pub fn with_before_exec(self, has_before_exec: bool) -> Self {
+        Frames {
+            spaces: None,
+            has_before_exec,
+            ..self
+        }
+    }
+
     fn enter(&mut self, mode: CpuMode) {
         if self.mode != mode {
             (self.mode, self.spaces) = (mode, None);
@@ -177,7 +191,11 @@ impl<'a> Frames<'a> {
     fn frame(&mut self, address: u64) -> Frame<'a> {
         let spaces = match self.spaces {
             Some(spaces) => spaces,
-            None => *self.spaces.insert(self.sample.spaces(self.mode)),
+            None => {
+                let (space, overlaid) = self.sample.spaces(self.mode);
+                let overlaid = overlaid.filter(|_| self.has_before_exec);
+                *self.spaces.insert((space, overlaid))
+            }
         };
         let is_return = !std::mem::replace(&mut self.is_first, false);
         self.sample.frame_in(spaces, address, self.mode, is_return)

@@ -6,15 +6,13 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use perfdata_core::attr::{EventType, SampleType, SoftwareEvent};
 use perfdata_core::record::Body;
-use perfdata_export::{
-    Firefox, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Sink, Speedscope, export,
-};
+use perfdata_export::{Firefox, FlameGraph, FlameGraphForm, Folded, Sink, Speedscope, export};
 use perfdata_session::{Sample, Samples};
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
 
-use crate::messages::{contents, fields, number_in, packed};
 use crate::otlp::check_otlp;
+use crate::pprof::check_pprof;
 
 /// The number of samples and the sum of their weights, by event, without dummy events; and the name
 /// of the first event. Samples with counters are samples of each event whose counter increased.
@@ -238,78 +236,6 @@ fn check_flame_graph(recording: &Recording, totals: &Totals) -> Result<(), Strin
     }
 }
 
-fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
-    let mut out = Vec::new();
-    run(
-        recording,
-        &mut Pprof::new(&mut out).with_labels(Label::ALL.to_vec()),
-    );
-    let mut profile = Vec::new();
-    GzDecoder::new(&*out)
-        .read_to_end(&mut profile)
-        .map_err(|error| error.to_string())?;
-    let profile = fields(&profile);
-    let of = |number: u64| profile.iter().filter(move |field| field.0 == number);
-    let strings: Vec<String> = of(6)
-        .map(|field| String::from_utf8(field.2.clone()).expect("UTF-8"))
-        .collect();
-    let string = |at: u64| strings[usize::try_from(at).expect("small")].clone();
-    let types: Vec<String> = of(1).map(|field| string(number_in(&field.2, 1))).collect();
-    let (mappings, locations) = (of(3).count() as u64, of(4).count() as u64);
-    // Numbers count from 1 without gaps, and refer to entries that exist.
-    let are_numbered = |number: u64| {
-        let mut numbers: Vec<u64> = of(number).map(|field| number_in(&field.2, 1)).collect();
-        numbers.sort_unstable();
-        (1..).zip(numbers).all(|(at, number)| at == number)
-    };
-    let are_mapped = of(4).all(|field| number_in(&field.2, 2) <= mappings);
-    if ![3, 4, 5].into_iter().all(are_numbered) || !are_mapped || strings[0] != *"" {
-        return Err("pprof: wrong numbers".into());
-    }
-    for field in of(3) {
-        let _ = (
-            string(number_in(&field.2, 5)),
-            string(number_in(&field.2, 6)),
-        );
-    }
-    let mut sums = vec![0_u64; types.len()];
-    for sample in of(2) {
-        for (number, _, content) in fields(&sample.2) {
-            let numbers = packed(&content);
-            match number {
-                1 if numbers.iter().any(|&at| at == 0 || at > locations) => {
-                    return Err("pprof: no such location".into());
-                }
-                2 if numbers.len() != types.len() => return Err("pprof: values".into()),
-                2 => sums
-                    .iter_mut()
-                    .zip(&numbers)
-                    .for_each(|(sum, value)| *sum += value),
-                3 => {
-                    let key = string(number_in(&content, 1));
-                    assert!(Label::ALL.iter().any(|label| label.key() == key), "{key}");
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut expected: Vec<u64> = totals
-        .0
-        .values()
-        .flat_map(|sums| [sums.0, sums.1])
-        .collect();
-    expected.sort_unstable();
-    sums.sort_unstable();
-    if sums != expected {
-        return Err(format!("pprof: {sums:?}, expected {expected:?}"));
-    }
-    let default = of(14).next().map(|field| string(field.1));
-    match totals.1.is_none() || default.is_some_and(|name| types.contains(&name)) {
-        true => Ok(()),
-        false => Err("pprof: the default type".into()),
-    }
-}
-
 /// Each event of a group that is read with its samples has its own sums, those of `perf script`.
 #[test]
 fn events_of_groups_are_counted() {
@@ -322,23 +248,6 @@ fn events_of_groups_are_counted() {
     assert_eq!(totals.0, BTreeMap::from(expected));
     check_pprof(&recording, &totals).expect("the same sums");
     check_folded(&recording, &totals).expect("the first event");
-}
-
-/// pprof takes the first mapping for the program.
-#[test]
-fn profiles_for_pprof_begin_with_the_program() {
-    let recording = recordings::fixture("6.1-x86_64-file-g");
-    let mut out = Vec::new();
-    run(&recording, &mut Pprof::new(&mut out));
-    let mut profile = Vec::new();
-    GzDecoder::new(&*out)
-        .read_to_end(&mut profile)
-        .expect("compressed");
-    let first = &contents(&profile, 3)[0];
-    assert_ne!(number_in(first, 1), 1);
-    let strings = contents(&profile, 6);
-    let name = &strings[number_in(first, 5) as usize];
-    assert_eq!(name, b"/usr/local/bin/perf-workload");
 }
 
 fn check_firefox(recording: &Recording, totals: &Totals) -> Result<(), String> {

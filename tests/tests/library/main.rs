@@ -13,6 +13,7 @@ mod messages;
 mod odd_forms;
 mod odd_names;
 mod otlp;
+mod pprof;
 mod pull;
 mod records;
 mod repeated_stacks;
