@@ -1,7 +1,7 @@
 //! The frames of a sample (tools/perf/util/evsel_fprintf.c, `sample__fprintf_sym`, 7.2).
 
 use perfdata_core::record::{CallchainContext, CpuMode, SampleView, deferred_cookie};
-use perfdata_session::DsoKind;
+use perfdata_session::{DsoKind, MappingId};
 use perfdata_tracepoint::Like;
 
 use super::fields::Set;
@@ -9,7 +9,7 @@ use super::line::Writer;
 use super::lines::Lines;
 use super::numbers::{push_hex, wide_hex};
 use crate::resolve::ResolvedFrame;
-use crate::tables::{Tables, UNKNOWN};
+use crate::tables::{FunctionId, Tables, UNKNOWN};
 
 /// Appends the line of a frame with another address, which follows a tab.
 #[inline]
@@ -54,33 +54,13 @@ impl Writer<'_> {
             true => self.sample.frames,
             false => &[],
         };
-        let tables = self.tables();
         let mut all_final = true;
         for frame in frames.iter().take(self.style.max_stack) {
             if frame.mapping.is_none() && frame.function.is_none() {
                 push_line(out, lines.unknown(), frame.address);
                 continue;
             }
-            let place = frame.place.filter(|_| !self.is_forgotten(frame));
-            if let Some(line) = lines.get(tables, place) {
-                match self.is_offset_kept() {
-                    true => out.extend_from_slice(line),
-                    false => push_line(out, line, frame.address),
-                }
-                continue;
-            }
-            let start = out.len();
-            out.push(b'\t');
-            push_hex(out, self.shown_address(frame), 16);
-            self.symbol_and_dso(out, frame);
-            out.push(b'\n');
-            // The recording can list the build ID of a kernel module later.
-            let module = frame.module.and_then(|id| tables.module(id));
-            let is_final = module.is_some_and(|module| module.kind != DsoKind::Module);
-            all_final &= is_final;
-            if is_final && let Some(line) = out.get(start..) {
-                lines.set(tables, place, line);
-            }
+            all_final &= self.frame_line(out, lines, frame);
         }
         if !frames.is_empty() && frames.len() < self.style.max_stack {
             self.cookie(out, view);
@@ -88,10 +68,42 @@ impl Writer<'_> {
         all_final
     }
 
-    /// Returns whether kept lines have the right address: an offset is the same one in all mappings of a
-    /// file.
-    fn is_offset_kept(&self) -> bool {
-        self.style.like == Like::Perf6_1
+    /// Appends the line of a frame. Returns whether such a frame always has this line.
+    #[inline]
+    fn frame_line(&self, out: &mut Vec<u8>, lines: &mut Lines, frame: &ResolvedFrame) -> bool {
+        let bias = match (self.style.like, frame.mapping) {
+            (Like::Perf6_1, Some(id)) => lines.bias(id, || self.bias(id).unwrap_or(0)),
+            _ => 0,
+        };
+        out.push(b'\t');
+        push_hex(out, frame.address.wrapping_add(bias), 16);
+        let is_forgotten = self.is_forgotten(frame);
+        if self.fields.has(Set::SYM) {
+            let function = frame.function.filter(|_| !is_forgotten);
+            let with_offset = self.fields.has(Set::SYMOFF);
+            lines
+                .functions
+                .append(function.map(|id| id.0), out, |part| {
+                    part.push(b' ');
+                    self.symbol_start(part, function, with_offset);
+                });
+            if function.is_some() && with_offset {
+                push_hex(out, frame.function_offset, 0);
+            }
+        }
+        let module = frame.module.filter(|_| !is_forgotten);
+        let end = |out: &mut Vec<u8>| {
+            self.dso(out, frame);
+            out.push(b'\n');
+        };
+        // The recording can list the build ID of a kernel module later.
+        let known = module.and_then(|id| self.tables().module(id));
+        let is_final = known.is_some_and(|module| module.kind != DsoKind::Module);
+        match is_final && !self.fields.has(Set::DSOFF) {
+            true => lines.modules.append(module.map(|id| id.0), out, end),
+            false => end(out),
+        }
+        is_final
     }
 
     /// Appends what perf 7.2 shows in place of a deferred user callchain that never came.
@@ -127,29 +139,20 @@ impl Writer<'_> {
         has_addresses || self.event.is_unwound
     }
 
-    /// Returns the address of a frame as this version of perf shows it: perf 6.1 shows offsets in
-    /// the mapped files.
-    pub(super) fn shown_address(&self, frame: &ResolvedFrame) -> u64 {
-        match self.style.like {
-            Like::Perf6_1 => self.offset(frame).unwrap_or(frame.address),
-            _ => frame.address,
-        }
-    }
-
     /// Returns the offset in the mapped object as perf computes it; `None` for addresses of kernels
     /// and of generated code.
     pub(super) fn offset(&self, frame: &ResolvedFrame) -> Option<u64> {
+        Some(frame.address.wrapping_add(self.bias(frame.mapping?)?))
+    }
+
+    /// Returns what is added to the addresses in a mapping for their [`offset`](Self::offset).
+    fn bias(&self, id: MappingId) -> Option<u64> {
         let session = self.sample.sample.session();
-        let mapping = session.mapping(frame.mapping?)?;
+        let mapping = session.mapping(id)?;
         let dso = session.dso(mapping.dso)?;
         match dso.kind {
             DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol | DsoKind::Anonymous => None,
-            _ => Some(
-                frame
-                    .address
-                    .wrapping_sub(mapping.start)
-                    .wrapping_add(mapping.pgoff),
-            ),
+            _ => Some(mapping.pgoff.wrapping_sub(mapping.start)),
         }
     }
 
@@ -184,15 +187,20 @@ impl Writer<'_> {
     }
 
     pub(super) fn symbol(&self, out: &mut Vec<u8>, frame: &ResolvedFrame, with_offset: bool) {
-        let number = frame.function.and_then(|id| usize::try_from(id.0).ok());
-        let name = number.and_then(|number| self.names.get(number));
-        let Some(name) = name.filter(|_| !self.is_forgotten(frame)) else {
-            return out.extend_from_slice(UNKNOWN.as_bytes());
-        };
-        out.extend_from_slice(name);
-        if with_offset {
-            out.extend_from_slice(b"+0x");
+        let function = frame.function.filter(|_| !self.is_forgotten(frame));
+        self.symbol_start(out, function, with_offset);
+        if function.is_some() && with_offset {
             push_hex(out, frame.function_offset, 0);
+        }
+    }
+
+    /// Appends the name of a function, and what is before the offset in it if that follows.
+    fn symbol_start(&self, out: &mut Vec<u8>, function: Option<FunctionId>, with_offset: bool) {
+        let number = function.and_then(|id| usize::try_from(id.0).ok());
+        let name = number.and_then(|number| self.names.get(number));
+        out.extend_from_slice(name.map_or(UNKNOWN.as_bytes(), |name| name));
+        if function.is_some() && with_offset {
+            out.extend_from_slice(b"+0x");
         }
     }
 

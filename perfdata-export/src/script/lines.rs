@@ -1,39 +1,32 @@
-//! The lines of frames and stacks that were shown before.
+//! The lines of stacks that were shown before, and what lines of frames are made of.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use perfdata_session::MappingId;
+
 use super::fields::Set;
 use super::numbers::push_hex;
 use crate::kept_stacks::{ByKept, KeptId};
-use crate::places::{ByPlace, PlaceId};
-use crate::tables::{Tables, UNKNOWN};
+use crate::tables::UNKNOWN;
 
-/// Maximum size of all lines in bytes.
-const MOST_TEXT: usize = 8 << 20;
-
-/// The fields that the line of a frame depends on.
+/// The fields that the lines of frames depend on.
 const FIELDS: Set = Set::SYM.with(Set::SYMOFF).with(Set::DSO).with(Set::DSOFF);
+
+/// Maximum size of texts in bytes.
+const MOST_TEXT: usize = 8 << 20;
 
 /// Maximum size of the lines of all stacks in bytes.
 const MOST_STACKS: usize = 4 << 20;
 
-/// The lines of frames by their places, and of stacks that repeat.
+/// Texts by number, and one without a number.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    /// The fields in the lines.
-    fields: Set,
-    /// Whether user stacks are unwound after callchains.
-    is_unwound: bool,
-    /// The line of a frame about which nothing is known, with any address.
-    unknown: Vec<u8>,
-    text: Vec<u8>,
-    ranges: ByPlace<TextRange>,
-    stacks: Vec<u8>,
-    stack_ranges: ByKept<Range<usize>>,
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    ranges: Vec<Option<TextRange>>,
 }
 
-/// Where the line of a place is in the text.
+/// Where a text is.
 #[derive(Debug, Clone, Copy)]
 struct TextRange {
     start: u32,
@@ -41,10 +34,10 @@ struct TextRange {
 }
 
 impl TextRange {
-    fn of(start: usize, len: usize) -> Option<Self> {
+    fn of(range: &Range<usize>) -> Option<Self> {
         Some(TextRange {
-            start: u32::try_from(start).ok()?,
-            len: NonZeroU32::new(u32::try_from(len).ok()?)?,
+            start: u32::try_from(range.start).ok()?,
+            len: NonZeroU32::new(u32::try_from(range.len()).ok()?)?,
         })
     }
 
@@ -54,6 +47,64 @@ impl TextRange {
         let start = number(self.start);
         start..start.saturating_add(number(self.len.get()))
     }
+}
+
+impl Texts {
+    /// Appends the text of a number to `out`. If it is not known, `make` appends it.
+    #[inline]
+    pub fn append(
+        &mut self,
+        number: Option<u32>,
+        out: &mut Vec<u8>,
+        make: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let at = number.map_or(Some(0), |number| {
+            usize::try_from(number).ok()?.checked_add(1)
+        });
+        let known = at.and_then(|at| self.ranges.get(at).copied().flatten());
+        if let Some(known) = known.and_then(|known| self.bytes.get(known.bytes())) {
+            return out.extend_from_slice(known);
+        }
+        let start = out.len();
+        make(out);
+        if let Some((at, text)) = at.zip(out.get(start..)) {
+            self.set(at, text);
+        }
+    }
+
+    fn set(&mut self, at: usize, text: &[u8]) {
+        if self.bytes.len().saturating_add(text.len()) > MOST_TEXT {
+            *self = Texts::default();
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        if self.ranges.len() <= at {
+            self.ranges.resize(at.saturating_add(1), None);
+        }
+        if let Some(place) = self.ranges.get_mut(at) {
+            *place = TextRange::of(&(start..self.bytes.len()));
+        }
+    }
+}
+
+/// What is known about lines of frames. The line of each frame is made of its parts: they are in the
+/// cache more often than the lines of all places would be.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// The fields in the lines.
+    fields: Set,
+    /// Whether user stacks are unwound after callchains.
+    is_unwound: bool,
+    /// The line of a frame about which nothing is known, with any address.
+    unknown: Vec<u8>,
+    /// What is between the address and the offset in the function, by function.
+    pub functions: Texts,
+    /// The end of the line, by module.
+    pub modules: Texts,
+    /// What is added to the addresses in each mapping to show them.
+    biases: Vec<Option<u64>>,
+    stacks: Vec<u8>,
+    stack_ranges: ByKept<Range<usize>>,
 }
 
 impl Lines {
@@ -66,7 +117,7 @@ impl Lines {
         }
         if fields != self.fields || self.unknown.is_empty() {
             self.fields = fields;
-            self.clear();
+            (self.functions, self.modules) = Default::default();
             self.clear_stacks();
             self.unknown.clear();
             self.unknown.push(b'\t');
@@ -88,30 +139,22 @@ impl Lines {
         &self.unknown
     }
 
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ranges = ByPlace::default();
-    }
-
-    /// Returns the line of a frame at a place, with the address of any of them.
+    /// Returns what is added to the addresses in a mapping to show them, which `find` determines at
+    /// the first time.
     #[inline]
-    pub fn get(&self, tables: &Tables, place: Option<PlaceId>) -> Option<&[u8]> {
-        let range = self.ranges.get(tables, place)?;
-        self.text.get(range.bytes())
-    }
-
-    /// Keeps the line of a frame at a place.
-    pub fn set(&mut self, tables: &Tables, place: Option<PlaceId>, line: &[u8]) {
-        if place.is_none() {
-            return;
+    pub fn bias(&mut self, id: MappingId, find: impl FnOnce() -> u64) -> u64 {
+        let at = id.index();
+        if let Some(&Some(bias)) = self.biases.get(at) {
+            return bias;
         }
-        if self.text.len().saturating_add(line.len()) > MOST_TEXT {
-            self.clear();
+        let bias = find();
+        if self.biases.len() <= at {
+            self.biases.resize(at.saturating_add(1), None);
         }
-        if let Some(range) = TextRange::of(self.text.len(), line.len()) {
-            self.text.extend_from_slice(line);
-            self.ranges.set(tables, place, range);
+        if let Some(place) = self.biases.get_mut(at) {
+            *place = Some(bias);
         }
+        bias
     }
 
     fn clear_stacks(&mut self) {
