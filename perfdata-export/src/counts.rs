@@ -1,4 +1,5 @@
-//! Counts of stacks in a bounded memory: sorted parts in temporary files, merged at the end.
+//! Counts of stacks in a bounded memory: parts of them in temporary files. Sorted parts are merged at
+//! the end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,6 +16,9 @@ use crate::hash_index::HashIndex;
 
 /// Default size of the counts in memory in bytes.
 const MOST_MEMORY: usize = 64 << 20;
+
+/// The same if a stack may be counted in several parts: there is nothing to merge.
+const MOST_MEMORY_IN_PARTS: usize = 8 << 20;
 
 /// Maximum number of temporary files.
 const MOST_FILES: usize = 64;
@@ -76,6 +80,9 @@ pub(crate) struct Counts {
     generation: u32,
     held: usize,
     most_memory: usize,
+    /// Whether a stack may be counted in several parts. Then, these are one file, and their lines are
+    /// those of [`line`].
+    is_in_parts: bool,
     parts: Vec<File>,
 }
 
@@ -89,6 +96,7 @@ impl Default for Counts {
             generation: 0,
             held: 0,
             most_memory: MOST_MEMORY,
+            is_in_parts: false,
             parts: Vec::new(),
         }
     }
@@ -132,6 +140,15 @@ impl Lines {
 }
 
 impl Counts {
+    /// Returns counts for [`finish_numbers`](Self::finish_numbers).
+    pub fn in_parts() -> Self {
+        Counts {
+            most_memory: MOST_MEMORY_IN_PARTS,
+            is_in_parts: true,
+            ..Counts::default()
+        }
+    }
+
     /// Adds a sample with a weight to a stack if this is in memory, and begins with `start`. Returns
     /// whether it was added.
     #[inline]
@@ -242,15 +259,40 @@ impl Counts {
             lines.list.push((start..lines.bytes.len(), sums));
             Ok(())
         })?;
-        (self.held, self.numbers) = (0, Blocks::default());
-        self.known.clear();
-        self.generation = self.generation.wrapping_add(1);
+        self.forget();
         lines.sort();
         Ok(lines)
     }
 
+    /// Forgets the stacks in memory.
+    fn forget(&mut self) {
+        (self.held, self.numbers) = (0, Blocks::default());
+        self.known.clear();
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Moves the stacks in memory to the end of the file with their numbers.
+    fn append(&mut self) -> Result<()> {
+        let file = match self.parts.pop() {
+            Some(file) => file,
+            None => tempfile::tempfile().map_err(Error::Temporary)?,
+        };
+        let (mut out, mut bytes) = (BufWriter::new(file), Vec::new());
+        self.for_each(|stack, sums| {
+            bytes.clear();
+            line(stack, &mut bytes);
+            write_line(&mut out, &bytes, sums)
+        })?;
+        self.parts.push(written(out)?);
+        self.forget();
+        Ok(())
+    }
+
     /// Moves the stacks in memory to a temporary file.
     fn spill(&mut self, text: &impl Fn(&[u32], &mut Vec<u8>)) -> Result<()> {
+        if self.is_in_parts {
+            return self.append();
+        }
         let lines = self.take_sorted(text)?;
         let part = write_part(|put| lines.iter().try_for_each(|(line, sums)| put(line, sums)))?;
         self.parts.push(part);
@@ -304,13 +346,19 @@ impl Counts {
 }
 
 impl Counts {
-    /// Passes all stacks with their sums to `put`: in the order in which they were added, or if they
-    /// need more than the memory, sorted.
-    pub fn finish_numbers(self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
-        if self.parts.is_empty() {
-            return self.for_each(put);
+    /// Passes all stacks of counts [in parts](Self::in_parts) with their sums to `put`, in the order
+    /// in which they were added: if they need more than the memory, each part has sums of its own.
+    pub fn finish_numbers(mut self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
+        for mut file in std::mem::take(&mut self.parts) {
+            file.rewind().map_err(Error::Temporary)?;
+            let (mut part, mut line, mut stack) = (BufReader::new(file), Vec::new(), Vec::new());
+            while let Some(sums) = read_line(&mut part, &mut line)? {
+                stack.clear();
+                stack.extend(numbers(&line));
+                put(&stack, sums)?;
+            }
         }
-        self.finish(line, &mut |line, sums| put(&numbers(line), sums))
+        self.for_each(put)
     }
 }
 
@@ -322,31 +370,37 @@ pub(crate) fn line(numbers: &[u32], line: &mut Vec<u8>) {
 }
 
 /// Returns the numbers of a [line].
-pub(crate) fn numbers(line: &[u8]) -> Vec<u32> {
-    let numbers = line.chunks_exact(4);
-    let numbers = numbers.filter_map(|bytes| Some(u32::from_be_bytes(*bytes.first_chunk()?)));
-    numbers.collect()
+pub(crate) fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
+    let (numbers, _) = line.as_chunks();
+    numbers.iter().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Writes a sorted part: for each line its sums, its length and its bytes.
+/// Writes a sorted part.
 fn write_part(lines: impl FnOnce(Put<'_>) -> Result<()>) -> Result<File> {
     let mut out = BufWriter::new(tempfile::tempfile().map_err(Error::Temporary)?);
-    lines(&mut |line, sums| {
-        let numbers = [sums.samples, sums.weight, line.len() as u64];
-        let [samples, weight, len] = numbers.map(u64::to_le_bytes);
-        let parts = [&samples[..], &weight, &len, line];
-        let mut parts = parts.into_iter();
-        parts.try_for_each(|part| out.write_all(part).map_err(Error::Temporary))
-    })?;
-    let mut file = out
-        .into_inner()
-        .map_err(|error| Error::Temporary(error.into_error()))?;
+    lines(&mut |line, sums| write_line(&mut out, line, sums))?;
+    let mut file = written(out)?;
     file.rewind().map_err(Error::Temporary)?;
     Ok(file)
 }
 
+/// Writes a line of a part: its sums, its length and its bytes.
+fn write_line(out: &mut BufWriter<File>, line: &[u8], sums: Sums) -> Result<()> {
+    let numbers = [sums.samples, sums.weight, line.len() as u64];
+    let [samples, weight, len] = numbers.map(u64::to_le_bytes);
+    let parts = [&samples[..], &weight, &len, line];
+    let mut parts = parts.into_iter();
+    parts.try_for_each(|part| out.write_all(part).map_err(Error::Temporary))
+}
+
+/// Returns the file of a part that was written.
+fn written(out: BufWriter<File>) -> Result<File> {
+    let file = out.into_inner();
+    file.map_err(|error| Error::Temporary(error.into_error()))
+}
+
 /// Reads the next line of a part.
-fn read_line(part: &mut BufReader<File>) -> Result<Option<Line>> {
+fn read_line(part: &mut BufReader<File>, line: &mut Vec<u8>) -> Result<Option<Sums>> {
     if part.fill_buf().map_err(Error::Temporary)?.is_empty() {
         return Ok(None);
     }
@@ -360,10 +414,10 @@ fn read_line(part: &mut BufReader<File>) -> Result<Option<Line>> {
         weight: number()?,
     };
     let len = number()?;
-    let mut line = Vec::new();
-    let read = part.take(len).read_to_end(&mut line);
+    line.clear();
+    let read = part.take(len).read_to_end(line);
     read.map_err(Error::Temporary)?;
-    Ok(Some((line, sums)))
+    Ok(Some(sums))
 }
 
 /// Merges sorted parts and sorted lines in memory.
@@ -374,9 +428,15 @@ fn merge(parts: Vec<File>, rest: &Lines, put: Put<'_>) -> Result<()> {
     let mut parts: Vec<BufReader<File>> = parts.into_iter().map(BufReader::new).collect();
     let mut rest = rest.iter().map(|(line, sums)| (line.to_vec(), sums));
     let in_memory = parts.len();
-    let mut next = |number: usize| match parts.get_mut(number) {
-        Some(part) => read_line(part),
-        None => Ok(rest.next()),
+    let mut next = |number: usize| -> Result<Option<Line>> {
+        match parts.get_mut(number) {
+            Some(part) => {
+                let mut line = Vec::new();
+                let sums = read_line(part, &mut line)?;
+                Ok(sums.map(|sums| (line, sums)))
+            }
+            None => Ok(rest.next()),
+        }
     };
     let mut heads = BinaryHeap::new();
     for number in 0..=in_memory {
@@ -448,11 +508,11 @@ mod tests {
     }
 
     #[test]
-    fn stacks_keep_their_order_or_are_sorted() {
+    fn stacks_in_parts_keep_their_order() {
         let with_memory = |most_memory| {
             let mut counts = Counts {
                 most_memory,
-                ..Counts::default()
+                ..Counts::in_parts()
             };
             for stack in [&[7, 300][..], &[1], &[7, 300], &[], &[7]] {
                 counts.add(stack, 5 << 32, line).unwrap();
@@ -465,14 +525,17 @@ mod tests {
             counts.finish_numbers(&mut put).unwrap();
             stacks
         };
-        let mut all = vec![
+        let all = [
             (vec![7, 300], 2, 10 << 32),
             (vec![1], 1, 5 << 32),
             (vec![], 1, 5 << 32),
             (vec![7], 1, 5 << 32),
         ];
         assert_eq!(with_memory(usize::MAX), all);
-        all.sort();
-        assert_eq!(with_memory(1), all);
+        let parts = [&[7, 300][..], &[1], &[7, 300], &[], &[7]];
+        let parts = parts.map(|stack| (stack.to_vec(), 1, 5 << 32));
+        assert_eq!(with_memory(1), parts);
+        // Each part has two stacks.
+        assert_eq!(with_memory(2 * ENTRY), parts);
     }
 }

@@ -264,7 +264,7 @@ impl<W: Write> Otlp<W> {
             .map(|label| strings.intern(key(*label).as_bytes()));
         let keys: Vec<u32> = keys.collect();
         counts.finish(line, &mut |line, sums| {
-            let numbers = numbers(line);
+            let numbers: Vec<u32> = numbers(line).collect();
             let (event, rest) = numbers.split_first().unwrap_or((&0, &[]));
             let (values, locations) = rest.split_at_checked(labels.len()).unwrap_or_default();
             let mut pid = NO_PID;

@@ -28,8 +28,9 @@ use crate::tables::Tables;
 ///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///
-/// Different stacks need up to 64 MiB of memory; further ones are stored in temporary files. The
-/// tables of locations and names are in memory.
+/// Different stacks need up to 8 MiB of memory. Whenever there are more, they are stored in a temporary
+/// file, and stacks that repeat after that are further samples, which pprof adds up. The tables of
+/// locations and names are in memory.
 #[derive(Debug)]
 pub struct Pprof<W: Write> {
     out: BufWriter<GzEncoder<W>>,
@@ -44,7 +45,7 @@ impl<W: Write> Pprof<W> {
         Pprof {
             // As in the profiles that Go programs write: a profile is read soon, or recompressed.
             out: BufWriter::new(GzEncoder::new(out, Compression::fast())),
-            profile: Profile::default(),
+            profile: Profile::in_parts(Vec::new()),
             head: Message::default(),
         }
     }
@@ -53,7 +54,7 @@ impl<W: Write> Pprof<W> {
     #[must_use]
     pub fn with_labels(self, labels: Vec<Label>) -> Self {
         Pprof {
-            profile: Profile::with_labels(labels),
+            profile: Profile::in_parts(labels),
             ..self
         }
     }

@@ -178,6 +178,14 @@ impl Profile {
         }
     }
 
+    /// Returns an empty profile whose samples have labels, and may be counted in several parts.
+    pub fn in_parts(labels: Vec<Label>) -> Self {
+        Profile {
+            counts: Counts::in_parts(),
+            ..Profile::with_labels(labels)
+        }
+    }
+
     /// Returns the time of day of the first sample in nanoseconds since 1970, if it is known.
     pub fn start(&self) -> Option<u64> {
         self.machine.as_ref()?.time_of_day(self.first_time?)
