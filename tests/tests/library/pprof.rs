@@ -1,14 +1,16 @@
 //! Profiles for pprof, decoded independently of what wrote them.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::read::GzDecoder;
 use perfdata_core::attr::{EventType, SampleType, SoftwareEvent};
 use perfdata_core::record::CpuMode;
-use perfdata_export::{Label, Pprof};
+use perfdata_export::{Label, Pprof, export};
 use perfdata_session::Samples;
+use perfdata_tests::generate::{Generator, Mix};
 use perfdata_tests::recordings::{self, Recording};
 
 use crate::export::{Totals, run};
@@ -168,4 +170,36 @@ fn addresses_that_are_not_mapped_are_one_location() {
     recordings::check_all(&recordings::fixtures(), check);
     let counts = [with_one.into_inner(), without.into_inner()];
     assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+}
+
+/// Different stacks that need more memory than a profile keeps are counted in several parts. All of
+/// the samples are in the profile.
+#[test]
+fn stacks_in_several_parts_are_all_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("generated.data");
+    let file = File::create_new(&path).expect("a temporary file");
+    let generator = Generator::new(Mix::Callchains, 20_000_000);
+    generator.file(file).expect("a temporary file");
+    let mut samples = Samples::open(&path).expect("a recording");
+    let (mut count, mut weight) = (0, 0);
+    while let Some(sample) = samples.next().expect("a recording") {
+        count += 1;
+        weight += sample.weight();
+    }
+    let mut out = Vec::new();
+    let mut samples = Samples::open(&path).expect("a recording");
+    export(&mut samples, None, &mut Pprof::new(&mut out)).expect("a recording");
+    let mut profile = Vec::new();
+    let decompressed = GzDecoder::new(&*out).read_to_end(&mut profile);
+    decompressed.expect("compressed");
+    let mut sums = [0; 2];
+    for sample in contents(&profile, 2) {
+        let values = packed(&contents(&sample, 2)[0]);
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+    assert!(count > 50_000);
+    assert_eq!(sums, [count, weight]);
 }
