@@ -33,6 +33,7 @@ use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size}
 use crate::leftover::Leftover;
 use crate::stages::compress::Compress;
 use crate::stages::sample_times::UpdateTimes;
+use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
 use chain::Step;
 pub(crate) use chain::compression;
@@ -246,8 +247,18 @@ impl Conversion {
         }
         let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
-        look_ahead(&mut self.stages, &source, &recording, to).map_err(Error::of_records)?;
+        let standard = match self.is_copy(reader.container_layout(), to) {
+            true => None,
+            false => StandardLayout::of(&source, reader.container_layout(), &recording)?,
+        };
+        let mut standard_recording = recording.clone();
+        if let Some(stage) = &standard {
+            stage.add_tracing_data(&mut standard_recording);
+        }
+        look_ahead(&mut self.stages, &source, &standard_recording, to)
+            .map_err(Error::of_records)?;
         let is_moved = self.are_neutral();
+        let is_copy = self.is_copy(reader.container_layout(), to);
         let mut skipped = 0;
         let gaps = self.stages.first().and_then(|stage| stage.gaps());
         if let Some(gaps) = gaps {
@@ -256,6 +267,12 @@ impl Conversion {
             UpdateTimes::behind(times, &mut self.stages, found, to);
         } else {
             UpdateTimes::around(&mut self.stages, found, to);
+        }
+        if let Some(standard) = standard.filter(|_| !is_copy) {
+            // A slice is the first stage.
+            let first = self.stages.first();
+            let at = first.is_some_and(|stage| stage.requirements().comes_first);
+            self.stages.insert(usize::from(at), Box::new(standard));
         }
         add_container(&mut self.stages, found, to, self.limits);
         Ok((

@@ -4,6 +4,10 @@
 //! Each is a newtype over the word and preserves every value of a file; known values print their
 //! name.
 
+/// Codes without a name below this number may be those of a newer kernel or of a PMU; larger numbers
+/// are other data.
+pub(crate) const UNNAMED_CODES: u64 = 1 << 12;
+
 /// Declares a number that is one of several codes:
 /// `pub struct EventType: u32 { 0 HARDWARE "hardware", … }`.
 macro_rules! codes {
@@ -44,7 +48,14 @@ macro_rules! codes {
 
         impl $crate::content::Rewrite for $name {
             const NEEDS_CONTENT: bool = false;
-            fn rewrite(&mut self, _: &'static str, _: $crate::content::Content, _: &mut dyn $crate::content::Rewriter) {}
+            fn rewrite(&mut self, name: &'static str, _: $crate::content::Content, rewriter: &mut dyn $crate::content::Rewriter) {
+                let code = u64::from(self.0);
+                if code >= $crate::codes::UNNAMED_CODES && self.name().is_none() {
+                    let content = $crate::content::Content::Unknown;
+                    // A rewriter returns numbers of the same size.
+                    self.0 = rewriter.number(name, code, size_of::<$word>(), content) as $word;
+                }
+            }
         }
 
         impl std::fmt::Display for $name {

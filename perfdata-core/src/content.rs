@@ -20,8 +20,16 @@ use crate::describe::Style;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Content {
     /// A number or a text that says nothing about persons, programs or addresses: a count, a size,
-    /// a flag, a CPU number.
+    /// a flag.
     Number,
+    /// A CPU number, or all ones.
+    Cpu,
+    /// The protection of a mapping, `PROT_*`.
+    Protection,
+    /// The flags of a mapping, `MAP_*`.
+    MapFlags,
+    /// The size of a build ID in bytes.
+    BuildIdSize,
     /// A structure, a record or a section whose fields have contents of their own.
     Fields,
     /// An address of code or data in a process or the kernel.
@@ -108,8 +116,12 @@ pub enum Content {
 
 impl Content {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Content; 42] = [
+    pub const ALL: [Content; 46] = [
         Content::Number,
+        Content::Cpu,
+        Content::Protection,
+        Content::MapFlags,
+        Content::BuildIdSize,
         Content::Fields,
         Content::Address,
         Content::Callchain,
@@ -153,6 +165,28 @@ impl Content {
         Content::Unknown,
     ];
 
+    /// Returns whether `value`, a number of `size` bytes, can be of this kind. Recorders leave parts
+    /// of pointers and old memory in fields that they do not set.
+    #[inline]
+    pub const fn permits(self, value: u64, size: usize) -> bool {
+        /// The most CPUs that a kernel of any machine supports.
+        const CPUS: u64 = 1 << 16;
+        /// Read, write, execute.
+        const PROT: u64 = 0b111;
+        /// What the kernel and perf write: MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS, MAP_DENYWRITE,
+        /// MAP_EXECUTABLE, MAP_LOCKED and MAP_HUGETLB of all machines.
+        const MAP: u64 = 0x1c_f9b3;
+        /// SHA-1.
+        const BUILD_ID: u64 = 20;
+        match self {
+            Content::Cpu => value < CPUS || value == all_ones(size),
+            Content::Protection => value & !PROT == 0,
+            Content::MapFlags => value & !MAP == 0,
+            Content::BuildIdSize => value <= BUILD_ID,
+            _ => true,
+        }
+    }
+
     /// Returns whether the content may be the one of all fields of a structure: nobody publishes
     /// it, so a new field of the structure is not published, either.
     pub(crate) const fn is_private(self) -> bool {
@@ -160,6 +194,17 @@ impl Content {
             self,
             Content::Trace | Content::Bpf | Content::Code | Content::Topology | Content::Clock
         )
+    }
+}
+
+/// Returns the largest number of `size` bytes.
+#[inline]
+const fn all_ones(size: usize) -> u64 {
+    match size {
+        1 => u8::MAX as u64,
+        2 => u16::MAX as u64,
+        4 => u32::MAX as u64,
+        _ => u64::MAX,
     }
 }
 
@@ -173,7 +218,7 @@ impl Style {
             Style::Id => Content::Id,
             Style::StreamId => Content::StreamId,
             Style::Pid => Content::Pid,
-            Style::Cpu => Content::Number,
+            Style::Cpu => Content::Cpu,
             Style::Address => Content::Address,
             Style::CgroupId => Content::CgroupId,
             Style::BpfId => Content::BpfId,

@@ -1,6 +1,7 @@
 //! All conditions that determine the layout of a record or section, in one `Copy` value.
 
 use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
+use crate::record::{Mmap2, RawRecord, RecordType};
 use crate::setters::setters;
 
 /// The conditions under which a structure is read. Every structure with optional parts imports it,
@@ -40,6 +41,8 @@ pub struct DecodeContext {
     pub nr_cpus_available: u32,
     /// Whether build IDs lack the process ID, as before 2.6.35.
     pub build_id_without_pid: bool,
+    /// Whether an MMAP2 record has its name in place of `prot` and `flags`.
+    pub mmap2_without_protection: bool,
 }
 
 /// The words of a branch stack whose presence no count indicates. The attribute specifies the
@@ -84,6 +87,7 @@ setters! {
         attr_room: u32 => with_attr_room,
         nr_cpus_available: u32 => with_nr_cpus_available,
         build_id_without_pid: bool => with_build_id_without_pid,
+        mmap2_without_protection: bool => with_mmap2_without_protection,
     }
 }
 
@@ -107,6 +111,18 @@ impl DecodeContext {
             sample_regs_intr: attr.sample_regs_intr.unwrap_or(0),
             sample_id_all: attr.flags.sample_id_all() != 0,
             ..DecodeContext::default()
+        }
+    }
+
+    /// Returns the layout of `body`, that of `raw` without the trailer, for which this is the layout
+    /// of the event.
+    pub(crate) fn of_body(&self, raw: &RawRecord<'_>, body: &[u8]) -> Self {
+        DecodeContext {
+            misc: raw.misc,
+            len: body.len() as u64,
+            mmap2_without_protection: raw.kind == RecordType::MMAP2
+                && Mmap2::lacks_protection(body),
+            ..*self
         }
     }
 

@@ -234,7 +234,11 @@ fn tracing_data(
         size,
         max: u32::MAX as usize,
     })?;
-    let body = Body::HeaderTracingData(HeaderTracingData { size, pad });
+    let body = Body::HeaderTracingData(HeaderTracingData {
+        size,
+        pad,
+        data: None,
+    });
     let record = Record {
         kind: RecordType::HEADER_TRACING_DATA,
         misc: slot.misc,

@@ -330,7 +330,11 @@ impl Rewriter for Change<'_> {
                 self.one_of(&values.addresses)
             }
             Content::Address | Content::Callchain => Some(value ^ self.random.below(1 << 12)),
-            Content::Number => {
+            Content::Number
+            | Content::Cpu
+            | Content::Protection
+            | Content::MapFlags
+            | Content::BuildIdSize => {
                 let bits = 1 + self.random.below(7);
                 Some(self.random.below(1 << bits))
             }

@@ -81,7 +81,7 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
                 let mut map = mapping(*pid, *addr, *len, name);
                 let mut misc = CpuMode::USER.0;
                 if matches!(told, Data(..)) {
-                    map.prot = 3;
+                    map.prot = Some(3);
                     misc |= MISC_MMAP_DATA;
                 }
                 Record::new(Body::Mmap2(map))
@@ -120,8 +120,8 @@ pub fn mapping(pid: u32, addr: u64, len: u64, name: &str) -> Mmap2 {
             ino_generation: 0,
         }),
         build_id: None,
-        prot: 5,
-        flags: 2,
+        prot: Some(5),
+        flags: Some(2),
         filename: Text::padded(name.as_bytes(), 8),
     }
 }

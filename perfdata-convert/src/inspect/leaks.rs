@@ -339,7 +339,12 @@ fn word(content: Content) -> String {
 /// Returns what a kind of content tells others.
 fn meaning(content: Content) -> &'static str {
     match content {
-        Content::Number | Content::Fields => "Numbers",
+        Content::Number
+        | Content::Cpu
+        | Content::Protection
+        | Content::MapFlags
+        | Content::BuildIdSize
+        | Content::Fields => "Numbers",
         Content::Address | Content::Callchain | Content::MappingOffset => {
             "Addresses: where programs and the kernel are in memory (undoes ASLR)"
         }

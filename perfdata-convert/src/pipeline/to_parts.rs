@@ -27,6 +27,7 @@ use crate::os::private;
 use crate::stages::from_directory::FromDirectory;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::slice::{Decisions, Outlets, PartNumber, Router, drop_build_ids};
+use crate::stages::standard_layout::StandardLayout;
 use crate::stages::to_pipe;
 
 /// What every part becomes.
@@ -74,6 +75,8 @@ impl PartConversion<'_> {
         if let Some(directory) = source.directory() {
             stages.push(Box::new(FromDirectory::new(directory)));
         }
+        let standard = StandardLayout::of(&source, reader.container_layout(), &recording)?;
+        stages.extend(standard.map(|stage| Box::new(stage) as Box<dyn Stage>));
         stages.push(Box::new(Open));
         let mut steps = begin(stages, &mut recording, &mut container_layout, limits, &[])?;
         let mut list: Vec<Output<'_>> = Vec::new();

@@ -22,6 +22,7 @@ pub mod sanitize;
 pub mod sched_stat;
 pub mod slice;
 pub mod sort;
+pub(crate) mod standard_layout;
 pub mod swap;
 pub mod tally;
 pub mod thin;

@@ -132,6 +132,12 @@ impl Collector {
             }
             RecordType::HEADER_TRACING_DATA => {
                 let body: HeaderTracingData = raw.decode_body(layout)?;
+                if let Some(data) = body.data() {
+                    self.contained(recording, data);
+                    return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| {
+                        raw.body().len()
+                    });
+                }
                 self.tracing = Some(Tracing {
                     offset: raw.offset,
                     pad: body.pad,
@@ -198,6 +204,16 @@ impl Collector {
         recording.events.get(at).filter(|other| *other == event)?;
         self.next_again = at.saturating_add(1);
         Some(at)
+    }
+
+    /// Adds tracing data that a record contains to the model, unless it has some. In the head of a
+    /// pipe, the record stays as it is.
+    fn contained(&mut self, recording: &mut Recording, data: &[u8]) {
+        if self.is_behind_head && !recording.features.contains_key(&FeatureId::TRACING_DATA) {
+            let len = tracing::len(data).unwrap_or(data.len());
+            let data = data.get(..len).unwrap_or(data).to_vec();
+            recording.features.insert(FeatureId::TRACING_DATA, data);
+        }
     }
 
     /// Adds to the payload of tracing data; adds the tracing data to the model when it is complete.

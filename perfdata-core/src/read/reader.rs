@@ -11,6 +11,7 @@ use crate::read::{
     ByTime, Chunk, Collector, Head, Limits, Options, PathReader, RecordRef, RecordStream, Source,
     SourceReader, StreamItem, Tail, file, pipe,
 };
+use crate::record::RecordType;
 use crate::recording::Recording;
 
 /// An open recording: returns the model at once and the records one by one.
@@ -78,7 +79,7 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
             recording,
             container_layout: ContainerLayout::File(file),
             records: RecordStream::new(SourceReader::new(source, data), endian, data.offset),
-            collector: Collector::new(options.limits),
+            collector: Collector::behind_head(options.limits),
             limits: options.limits,
         })
     }
@@ -211,7 +212,13 @@ impl<R: Read> RecordingReader<R> {
         let Some(item) = self.records.next()? else {
             return Ok(None);
         };
-        if let ContainerLayout::Pipe(_) = &self.container_layout {
+        let is_pipe = matches!(self.container_layout, ContainerLayout::Pipe(_));
+        let is_tracing_data = match &item {
+            StreamItem::Record(record) => record.kind == RecordType::HEADER_TRACING_DATA,
+            StreamItem::Payload(_) => true,
+            StreamItem::Unreadable(_) => false,
+        };
+        if is_pipe || is_tracing_data {
             self.collector.item(&mut self.recording, &item)?;
         }
         Ok(Some(item.map(|raw| RecordRef::new(raw, &self.recording))))
@@ -241,7 +248,16 @@ impl<R: Read> RecordingReader<R> {
         let Some(chunk) = self.records.next_chunk()? else {
             return Ok(None);
         };
-        if let ContainerLayout::Pipe(_) = &self.container_layout {
+        let is_pipe = matches!(self.container_layout, ContainerLayout::Pipe(_));
+        let is_tracing_data = match &chunk {
+            // It is alone in its batch.
+            Chunk::Records(batch) => batch
+                .only()
+                .is_some_and(|record| record.kind == RecordType::HEADER_TRACING_DATA),
+            Chunk::Payload(_) => true,
+            Chunk::Unreadable(_) => false,
+        };
+        if is_pipe || is_tracing_data {
             self.collector.chunk(&mut self.recording, &chunk)?;
         }
         Ok(Some((chunk, &self.recording)))

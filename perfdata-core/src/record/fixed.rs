@@ -83,7 +83,7 @@ impl<'a> MappingView<'a> {
             pgoff: map.pgoff,
             inode: map.inode.clone(),
             build_id: id.and_then(|id| id.build_id.get(..usize::from(id.build_id_size))),
-            prot_flags: Some((map.prot, map.flags)),
+            prot_flags: map.prot.zip(map.flags),
             filename: map.filename.text(),
         }
     }
@@ -98,8 +98,8 @@ impl<'a> FixedRecord<'a> {
     /// Returns the record with the trailer of its event, if it has this form.
     #[inline]
     pub(crate) fn with_trailer(raw: &RawRecord<'a>, trailer: TrailerForm) -> Option<Self> {
-        let places = Places::of(raw.kind, raw.misc)?;
         let body = raw.bytes.len().checked_sub(trailer.len)?;
+        let places = Places::of(raw, body)?;
         let is_whole = match places.has_text {
             true => body >= places.end,
             false => body == places.end,
@@ -167,7 +167,8 @@ impl<'a> FixedRecord<'a> {
             pgoff: record.word(BODY + 24)?,
             inode: if is_mmap2 && !has_id { inode() } else { None },
             build_id: if has_id { build_id() } else { None },
-            prot_flags: if is_mmap2 {
+            // Nothing but a name follows.
+            prot_flags: if is_mmap2 && places.end > BODY + 56 {
                 record.pair(BODY + 56)
             } else {
                 None
@@ -256,37 +257,53 @@ struct Places {
     is_other: bool,
 }
 
-/// The places by type, without and with [`MISC_MMAP_BUILD_ID`], on which the form of MMAP2 depends.
-static PLACES: LazyLock<Vec<[Option<Places>; 2]>> = LazyLock::new(|| {
+/// The places by type in all forms of MMAP2: with an inode or a build ID, with `prot` and `flags`
+/// or without them.
+static PLACES: LazyLock<Vec<[[Option<Places>; 2]; 2]>> = LazyLock::new(|| {
     let types = 0..RecordType::HEADER_ATTR.0;
-    let of =
-        |number| [0, MISC_MMAP_BUILD_ID].map(|misc| Places::declared(RecordType(number), misc));
+    let of = |number| {
+        [0, MISC_MMAP_BUILD_ID].map(|misc| {
+            [false, true].map(|mmap2_without_protection| {
+                let layout = DecodeContext {
+                    misc,
+                    mmap2_without_protection,
+                    ..DecodeContext::default()
+                };
+                Places::declared(RecordType(number), layout)
+            })
+        })
+    };
     types.map(of).collect()
 });
 
 impl Places {
+    /// Returns the places in `raw`, in whose bytes the trailer starts at `end`.
     #[inline]
-    fn of(kind: RecordType, misc: u16) -> Option<&'static Places> {
-        if !kind.has_fixed_places() {
+    fn of(raw: &RawRecord<'_>, end: usize) -> Option<&'static Places> {
+        if !raw.kind.has_fixed_places() {
             return None;
         }
-        let [without, with] = PLACES.get(usize::try_from(kind.0).ok()?)?;
-        match misc & MISC_MMAP_BUILD_ID {
-            0 => without.as_ref(),
-            _ => with.as_ref(),
+        let [inode, build_id] = PLACES.get(usize::try_from(raw.kind.0).ok()?)?;
+        let [with, without] = match raw.misc & MISC_MMAP_BUILD_ID {
+            0 => inode,
+            _ => build_id,
+        };
+        let body = || raw.bytes.get(RecordHeader::SIZE..end).unwrap_or_default();
+        match raw.kind == RecordType::MMAP2 && Mmap2::lacks_protection(body()) {
+            true => without.as_ref(),
+            false => with.as_ref(),
         }
     }
 
     /// Returns the places that the declaration of the type implies.
-    fn declared(kind: RecordType, misc: u16) -> Option<Places> {
+    fn declared(kind: RecordType, layout: DecodeContext) -> Option<Places> {
         if !kind.has_fixed_places() {
             return None;
         }
         let zeros = [0; 128];
         let layout = DecodeContext {
-            misc,
             len: zeros.len() as u64,
-            ..DecodeContext::default()
+            ..layout
         };
         let (body, _) = Body::decode(kind, &zeros, Endian::Little, layout).ok()?;
         let mut places = Places {
@@ -338,13 +355,17 @@ mod tests {
     #[test]
     fn places_follow_from_declarations() {
         for info in TABLE.iter().filter(|info| info.kind.has_fixed_places()) {
-            assert!(Places::of(info.kind, 0).is_some(), "{}", info.name);
+            let places = Places::declared(info.kind, DecodeContext::default());
+            assert!(places.is_some(), "{}", info.name);
         }
-        let mmap2 = Places::of(RecordType::MMAP2, 0).expect("a form");
-        let with = Places::of(RecordType::MMAP2, MISC_MMAP_BUILD_ID).expect("a form");
-        assert_eq!((mmap2.end, with.end), (72, 72));
+        let layout = DecodeContext::default();
+        let with_id = layout.with_misc(MISC_MMAP_BUILD_ID);
+        let without = layout.with_mmap2_without_protection(true);
+        let form = |layout| Places::declared(RecordType::MMAP2, layout).expect("a form");
+        let (mmap2, with, without) = (form(layout), form(with_id), form(without));
+        assert_eq!((mmap2.end, with.end, without.end), (72, 72, 64));
         assert!(mmap2.numbers.len() > with.numbers.len() && mmap2.has_text);
-        let lost = Places::of(RecordType::LOST, 0).expect("a form");
+        let lost = Places::declared(RecordType::LOST, layout).expect("a form");
         assert_eq!(
             (&lost.ids[..], lost.end, lost.has_text),
             (&[8][..], 24, false)
@@ -366,6 +387,7 @@ mod tests {
             sample_id_all,
             ..DecodeContext::default()
         };
+        let mut short = 0;
         for round in 0..4000 {
             let endian = if round % 2 == 0 {
                 Endian::Little
@@ -386,6 +408,11 @@ mod tests {
                 .skip(40)
                 .take(1)
                 .for_each(|byte| *byte %= 24);
+            // A name in place of the protection.
+            if random() % 4 == 0 && bytes.len() >= 88 {
+                bytes[64..88].copy_from_slice(b"/usr/lib64/libc-2.17.so\0");
+                short += 1;
+            }
             let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
             let layout = layout(random() % 2 == 0);
             let Some(fixed) = FixedRecord::of(&raw, &layout) else {
@@ -404,5 +431,6 @@ mod tests {
             seen[at.unwrap_or(2)] += 1;
         }
         assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+        assert!(short > 100);
     }
 }

@@ -5,7 +5,7 @@
 use super::MISC_MMAP_BUILD_ID;
 use crate::codes::{codes, flags};
 use crate::record::sample_parts::ReadValue;
-use crate::wire::{Counted, Extent, Rest, Text, elements, wire};
+use crate::wire::{Counted, Extent, Rest, Text, elements, until_nul, wire};
 
 wire! {
     /// A mapping (2.6.31).
@@ -106,7 +106,7 @@ wire! {
     /// The mapped file, identified by its build ID.
     pub struct MappedBuildId {
         /// Size of the build ID in bytes, normally 20.
-        pub build_id_size: u8 => Number,
+        pub build_id_size: u8 => BuildIdSize,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.
@@ -135,12 +135,42 @@ wire! {
         /// Build ID of the file, with `misc` bit 14.
         #[br(if(layout.misc & MISC_MMAP_BUILD_ID != 0))]
         pub build_id: Option<MappedBuildId>,
-        /// `PROT_*` of the recording machine.
-        pub prot: u32 => Number,
-        /// `MAP_*` of the recording machine.
-        pub flags: u32 as Hex => Number,
+        /// `PROT_*` of the recording machine; missing in some records of kernels before 3.16.
+        #[br(if(!layout.mmap2_without_protection))]
+        pub prot: Option<u32> => Protection,
+        /// `MAP_*` of the recording machine; missing where `prot` is.
+        #[br(if(!layout.mmap2_without_protection))]
+        pub flags: Option<u32> as Hex => MapFlags,
         /// File, or a name in brackets.
         pub filename: Text => Path,
+    }
+}
+
+impl Mmap2 {
+    /// The offset of `prot` in the body, in bytes.
+    const PROT: usize = 56;
+
+    /// Returns whether a body, without the trailer, has its name in place of `prot` and `flags`.
+    ///
+    /// Mainline kernels write MMAP2 records since 3.16, with both numbers. The kernels 3.10 of Red
+    /// Hat Enterprise Linux 7 wrote them in the form of Linux 3.12, which was never enabled, while
+    /// the perf of the same system adds records in the newer form: a recording contains both. No
+    /// protection is a number whose bytes are a text.
+    pub(crate) fn lacks_protection(body: &[u8]) -> bool {
+        let text = body.get(Self::PROT..).unwrap_or_default();
+        // "anon_inode:", "socket:[".
+        let is_other = || {
+            let start = text.first_chunk::<8>();
+            start.is_some_and(|start| start.iter().all(u8::is_ascii_graphic))
+        };
+        if !matches!(text.first(), Some(b'/' | b'[')) && !is_other() {
+            return false;
+        }
+        let name = until_nul(text);
+        let padding = text.get(name.len()..).unwrap_or_default();
+        let is_text = std::str::from_utf8(name).is_ok_and(|name| !name.contains(char::is_control));
+        // Names are padded with zeros to a multiple of 8 bytes.
+        text.len() >= 8 && is_text && padding.iter().all(|&byte| byte == 0)
     }
 }
 

@@ -126,12 +126,9 @@ impl Record {
     pub fn decode(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<Self> {
         let whole = raw.body();
         let (body_len, trailer_len) = extents(raw, layout)?;
-        let layout = DecodeContext {
-            misc: raw.misc,
-            len: body_len as u64,
-            ..*layout
-        };
-        let (body, used) = decode_body(raw, whole.get(..body_len).unwrap_or(whole), layout)?;
+        let body = whole.get(..body_len).unwrap_or(whole);
+        let layout = layout.of_body(raw, body);
+        let (body, used) = decode_body(raw, body, layout)?;
         let trailer_at = whole.len().saturating_sub(trailer_len);
         let tail = whole.get(used..trailer_at).unwrap_or_default().to_vec();
         let sample_id = match whole.get(trailer_at..) {

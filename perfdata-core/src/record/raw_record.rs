@@ -146,8 +146,11 @@ impl<'a> RawRecord<'a> {
                     len: self.body().len() as u64,
                     ..DecodeContext::default()
                 };
-                self.decode_body::<HeaderTracingData>(layout)
-                    .map(|r| u64::from(r.size))
+                let body = self.decode_body::<HeaderTracingData>(layout)?;
+                Ok(match body.data {
+                    Some(_) => 0,
+                    None => u64::from(body.size),
+                })
             }
             _ => Ok(0),
         }

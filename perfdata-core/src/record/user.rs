@@ -34,20 +34,41 @@ impl EventTypeName {
 }
 
 wire! {
-    /// Announces tracing data in a pipe (2.6.35); the data follows the record.
+    /// Announces tracing data in a pipe (2.6.35). The data follows the record; the record of
+    /// simpleperf contains it.
     pub struct HeaderTracingData(layout) {
-        /// Number of bytes after the record, including zeros up to a multiple of 8.
+        /// Number of bytes of tracing data. After the record, this includes zeros up to a multiple
+        /// of 8.
         pub size: u32 => Number,
         /// Padding (6.0).
-        #[br(if(layout.len >= 8))]
+        #[br(if(layout.len >= 8 && !Self::holds(size, layout.len)))]
         pub pad: Option<u32> as Pad,
+        /// The tracing data, and zeros after it, if the record contains them.
+        #[br(if(Self::holds(size, layout.len)))]
+        pub data: Option<Rest> as Opaque,
     }
 }
 
 impl HeaderTracingData {
     /// Returns the size of the body in bytes.
     pub(crate) fn len(&self) -> usize {
-        size_of_val(&self.size).saturating_add(self.pad.as_ref().map_or(0, size_of_val))
+        let pad = self.pad.as_ref().map_or(0, size_of_val);
+        let data = self.data.as_ref().map_or(0, |data| data.0.len());
+        size_of_val(&self.size)
+            .saturating_add(pad)
+            .saturating_add(data)
+    }
+
+    /// Returns whether a body of `len` bytes contains the tracing data: they are longer than the
+    /// padding that else follows `size`.
+    fn holds(size: u32, len: u64) -> bool {
+        size > 4 && len >= u64::from(size).saturating_add(4)
+    }
+
+    /// Returns the tracing data in the record, if they are there.
+    pub fn data(&self) -> Option<&[u8]> {
+        let data = self.data.as_ref()?;
+        data.0.get(..usize::try_from(self.size).ok()?)
     }
 }
 
@@ -63,7 +84,7 @@ wire! {
         pub build_id: [u8; 20] => BuildId,
         /// Size of the build ID in bytes if `misc` bit 15 is set (5.11); otherwise the build ID has
         /// 20 bytes.
-        pub size: u8 => Number,
+        pub size: u8 => BuildIdSize,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.

@@ -177,6 +177,7 @@ fn every_record_is_made_from_what_it_tells() {
                 };
                 layout.with_branch_form(branch_form)
             }
+            Body::Mmap2(map) => layout.with_mmap2_without_protection(map.prot.is_none()),
             _ => layout,
         };
         let mut replay = Replay::of(&case.record.body);

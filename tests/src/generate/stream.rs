@@ -221,8 +221,8 @@ impl<'a> Stream<'a> {
                     ino_generation: 1,
                 }),
                 build_id: None,
-                prot: 5,
-                flags: 2,
+                prot: Some(5),
+                flags: Some(2),
                 filename: Text::padded(map.name.as_bytes(), 8),
             };
             self.put(RecordType::MMAP2, misc::USER, Body::Mmap2(map), true)?;

@@ -40,14 +40,22 @@ pub enum Object<'a> {
 
 /// Appends the body of MMAP2; `access` is protection and flags.
 pub fn mmap2(b: Buf, of: Task, place: Place, object: Object, access: [u32; 2], name: &str) -> Buf {
+    mapped_object(b, of, place, object).u32s(&access).text(name)
+}
+
+/// Appends the body of MMAP2 as the kernel 3.10 of RHEL 7 writes it: without protection and flags.
+pub fn mmap2_of_rhel7(b: Buf, of: Task, place: Place, name: &str) -> Buf {
+    mapped_object(b, of, place, Object::Inode(8, 1, 0x1234_5678, 0x9abc)).text(name)
+}
+
+fn mapped_object(b: Buf, of: Task, place: Place, object: Object) -> Buf {
     let b = task(b, of).u64s(&place);
-    let b = match object {
+    match object {
         Object::Inode(major, minor, inode, generation) => {
             b.u32(major).u32(minor).u64(inode).u64(generation)
         }
         Object::BuildId(id) => b.u8(id.len() as u8).u8(0).u16(0).room(id, 20),
-    };
-    b.u32s(&access).text(name)
+    }
 }
 
 /// Appends the body of LOST: ID of the event and number of lost records.

@@ -117,6 +117,21 @@ fn pipe_header(s: &mut Scribe) {
         |b| b.u32(size),
     )
     .payload = data;
+    // simpleperf pads to 64 bytes.
+    let contained = contained_tracing_data(s.big, &tracing::data(tracing::Version::V0_5, false));
+    s.user(
+        "HEADER_TRACING_DATA of simpleperf",
+        kind::HEADER_TRACING_DATA,
+        0,
+        |b| b.bytes(&contained),
+    )
+    .swaps = false;
+}
+
+/// Returns the body of a HEADER_TRACING_DATA record of simpleperf, which contains the data.
+pub fn contained_tracing_data(big: bool, data: &[u8]) -> Vec<u8> {
+    let b = Buf::new(big).u32(data.len() as u32);
+    b.bytes(&Buf::new(big).bytes(data).pad(64).bytes).bytes
 }
 
 fn build_ids(s: &mut Scribe) {

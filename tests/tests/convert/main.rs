@@ -32,3 +32,4 @@ mod split;
 mod stages;
 mod swap;
 mod thin;
+mod vendor_layouts;

@@ -36,6 +36,8 @@ pub(super) struct Records {
     sample: Option<u64>,
     /// The unknown types that were already reported, up to the maximum number of findings.
     unknown: HashSet<RecordType>,
+    /// Whether an MMAP2 record without `prot` and `flags` was reported.
+    has_short_mapping: bool,
 }
 
 impl Records {
@@ -54,6 +56,7 @@ impl Records {
             of_event,
             sample,
             unknown,
+            has_short_mapping,
             ..
         } = later;
         self.seen.auxtrace.extend(auxtrace);
@@ -69,7 +72,10 @@ impl Records {
         let said = unknown
             .into_iter()
             .filter(|&kind| is_full || !self.unknown.insert(kind));
-        let said: HashSet<_> = said.map(unknown_type).collect();
+        let mut said: HashSet<_> = said.map(unknown_type).collect();
+        if has_short_mapping && std::mem::replace(&mut self.has_short_mapping, true) {
+            said.insert(SHORT_MAPPING.into());
+        }
         if !said.is_empty() {
             found
                 .findings
@@ -96,6 +102,13 @@ impl Records {
             return self.check_whole(report, raw, &sample, recording);
         }
         if let Some(fixed) = recording.events.fixed_record(raw) {
+            if raw.kind == RecordType::MMAP2 && !self.has_short_mapping {
+                let mapping = fixed.mapping();
+                self.has_short_mapping = mapping.is_some_and(|map| map.prot_flags.is_none());
+                if self.has_short_mapping {
+                    report.add(Severity::Note, raw.offset, SHORT_MAPPING);
+                }
+            }
             return Self::check_ids(report, raw, fixed.event_ids(&recording.events));
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
@@ -264,6 +277,10 @@ impl Records {
         features::check(report, recording, container_layout, &self);
     }
 }
+
+const SHORT_MAPPING: &str = "MMAP2 record: has its name in place of prot and flags, as the \
+                              kernel 3.10 of RHEL 7 writes it: perf loses the start of these \
+                              names, and conversions write the usual form";
 
 fn unknown_type(kind: RecordType) -> String {
     format!("type {kind}: records of a type that is not known")

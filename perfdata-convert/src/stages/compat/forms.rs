@@ -319,7 +319,7 @@ fn mmap(record: &mut Record) {
         CpuMode::of(record.misc),
         CpuMode::USER | CpuMode::GUEST_USER
     );
-    if is_user && prot != 0 && prot & PROT_EXEC == 0 {
+    if is_user && prot.is_some_and(|prot| prot != 0 && prot & PROT_EXEC == 0) {
         record.misc |= MISC_MMAP_DATA;
     }
     record.kind = RecordType::MMAP;

@@ -298,8 +298,8 @@ impl Jit {
             pgoff: dump.target.text_offset(),
             inode,
             build_id,
-            prot: PROT,
-            flags: FLAGS,
+            prot: Some(PROT),
+            flags: Some(FLAGS),
             filename: Text::padded(path.as_os_str().as_encoded_bytes(), 8),
         });
         let record = Record::new(body).with_misc(CpuMode::USER.0 | misc);

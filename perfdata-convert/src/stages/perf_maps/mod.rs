@@ -263,7 +263,7 @@ impl PerfMaps {
                 map.pgoff = offset;
                 map.filename = name;
                 // Without MAP_HUGETLB, which for perf means memory without a file.
-                map.flags = FLAGS;
+                map.flags = Some(FLAGS);
                 let (misc, inode, build_id) = image.identity.in_mmap2();
                 (map.inode, map.build_id) = (inode, build_id);
                 record.misc = record.misc & !MISC_MMAP_BUILD_ID | misc;

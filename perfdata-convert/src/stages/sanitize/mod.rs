@@ -294,7 +294,11 @@ impl Sanitize {
         let mut new = self.state(limits).tracing(data)?.encode(endian)?;
         new.resize(new.len().next_multiple_of(8), 0);
         let size = u32::try_from(new.len()).unwrap_or(u32::MAX);
-        let body = HeaderTracingData { size, pad: Some(0) };
+        let body = HeaderTracingData {
+            size,
+            pad: Some(0),
+            data: None,
+        };
         let record = Record::new(Body::HeaderTracingData(body));
         let bytes = record.encode(endian)?;
         next.record(&RawRecord::first(&bytes, endian, 0)?)?;

@@ -109,6 +109,7 @@ impl Numbers {
                 value == 0 || value == none || self.see_pid(name, value)
             }
             (_, Content::Time | Content::Ticks) => true,
+            _ if !content.permits(value, size) => false,
             _ => value < 1 << 32 || !self.is_original(name, value),
         };
         self.unless(is_clean, name, content);

@@ -167,9 +167,14 @@ impl Policy {
             Audience::Vendor => Action::Keep,
         };
         match content {
-            Content::Number | Content::Fields | Content::Processor | Content::PmuName => {
-                Action::Keep
-            }
+            Content::Number
+            | Content::Cpu
+            | Content::Protection
+            | Content::MapFlags
+            | Content::BuildIdSize
+            | Content::Fields
+            | Content::Processor
+            | Content::PmuName => Action::Keep,
             Content::Address | Content::Callchain | Content::MappingOffset | Content::Config => {
                 unless(Kept::Addresses, Action::Replace)
             }

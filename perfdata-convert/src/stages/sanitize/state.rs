@@ -235,6 +235,11 @@ impl Rewriter for State {
         match self.action(content) {
             // A number of a damaged record, or one that contains an address against the rules.
             Action::Keep if content == Content::Number && self.is_address(value) => return 0,
+            // What the recorder did not set.
+            Action::Keep if !content.permits(value, size) => {
+                self.removed_unknown += 1;
+                return 0;
+            }
             Action::Keep => return value,
             Action::Remove => {
                 self.removed_unknown += u64::from(content == Content::Unknown && value != 0);

@@ -29,6 +29,7 @@ fn only_what_nobody_knows_is_opaque() {
         ("HEADER_ATTR", "attr.flags", 48),
         ("HEADER_ATTR", "attr.tail", 152),
         // Other code converts these: the table of features and the decompressor.
+        ("HEADER_TRACING_DATA", "data", 12),
         ("HEADER_FEATURE", "section", 16),
         ("COMPRESSED", "data", 8),
         ("COMPRESSED2", "data", 16),

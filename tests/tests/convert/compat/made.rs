@@ -144,8 +144,8 @@ pub(super) fn made(folder: &Path) -> PathBuf {
             pgoff: 0,
             inode,
             build_id: None,
-            prot,
-            flags: 2,
+            prot: Some(prot),
+            flags: Some(2),
             filename,
         };
         write(RecordType::MMAP2, 2, Body::Mmap2(map), 2);

@@ -140,7 +140,7 @@ fn mappings_name_their_images() {
         let meta = fs::metadata(&path).expect("the image");
         let inode = map.inode.expect("an inode");
         assert_eq!((misc, inode.ino, inode.ino_generation), (2, meta.ino(), 1));
-        assert_eq!((map.prot, map.flags), (5, 2));
+        assert_eq!((map.prot, map.flags), (Some(5), Some(2)));
     }
 
     // Build IDs are in the mappings, and in the table if samples hit the images.

@@ -175,8 +175,17 @@ fn compare(kept: Kept, old: &Values, without: &Values, with: &Values) -> Result<
         let is_original = original.as_ref() == Some(value);
         let is_allowed = match content {
             // Sizes and counts of what is kept, names of the PMUs of the machine.
-            Content::Number if place.0.ends_with("BUILD_ID") && place.1.ends_with("size") => true,
-            Content::Number | Content::PmuName => is_original,
+            Content::Number | Content::BuildIdSize
+                if place.0.ends_with("BUILD_ID") && place.1.ends_with("size") =>
+            {
+                true
+            }
+            Content::Number
+            | Content::Cpu
+            | Content::Protection
+            | Content::MapFlags
+            | Content::BuildIdSize
+            | Content::PmuName => is_original,
             Content::Path if kept == Kept::Basenames => {
                 let original = original.as_deref().unwrap_or_default();
                 let usual = usual.as_deref().unwrap_or_default();

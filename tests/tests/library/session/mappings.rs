@@ -212,8 +212,8 @@ fn build_ids_have_an_order() {
             reserved_2: 0,
             build_id,
         }),
-        prot: 5,
-        flags: 2,
+        prot: Some(5),
+        flags: Some(2),
         filename: Text::padded(b"/bin/a", 8),
     };
     s.add(

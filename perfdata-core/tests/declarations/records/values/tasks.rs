@@ -125,8 +125,8 @@ cases! {
                 pgoff: 0,
                 inode: Some(Inode { maj: 254, min: 16, ino: 201, ino_generation: 0 }),
                 build_id: None,
-                prot: 5,
-                flags: 2,
+                prot: Some(5),
+                flags: Some(2),
                 filename: Text(b"/lab/work-s390x\0".to_vec()),
             }),
             tail: vec![],
@@ -139,6 +139,35 @@ cases! {
         "0000000a 0002 0068 000000f4 000000f4 000002aa2ed00000 0000000000004000 0000000000000000 000000fe
          00000010 00000000000000c9 0000000000000000 00000005 00000002 2f6c61622f776f726b2d733339307800 000000f4
          000000f4 00000006c3f50a21",
+    }
+
+    /// Layout of the kernel 3.10.0-123 of RHEL 7.
+    fn mmap2_without_protection() {
+        Record {
+            kind: RecordType::MMAP2,
+            misc: 2,
+            body: Body::Mmap2(Mmap2 {
+                pid: 7,
+                tid: 8,
+                addr: 0x20_0000,
+                len: 0x6000,
+                pgoff: 0,
+                inode: Some(Inode { maj: 253, min: 1, ino: 0x1234_5678, ino_generation: 3 }),
+                build_id: None,
+                prot: None,
+                flags: None,
+                filename: Text(b"/usr/bin/true\0\0\0".to_vec()),
+            }),
+            tail: vec![],
+            sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(1), ..sample_id() }),
+        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
+        "0a000000 0200 6000 07000000 08000000 0000200000000000 0060000000000000 0000000000000000 fd000000
+         01000000 7856341200000000 0300000000000000 2f7573722f62696e 2f74727565000000 07000000 08000000
+         0100000000000000",
+        "0000000a 0002 0060 00000007 00000008 0000000000200000 0000000000006000 0000000000000000 000000fd
+         00000001 0000000012345678 0000000000000003 2f7573722f62696e 2f74727565000000 00000007 00000008
+         0000000000000001",
     }
 
     /// s390x-6.1/file_buildid_mmap.data.
@@ -159,8 +188,8 @@ cases! {
                     reserved_2: 0,
                     build_id: array("64191809e7272da77af306133aa6c566be0be242"),
                 }),
-                prot: 0,
-                flags: 0,
+                prot: Some(0),
+                flags: Some(0),
                 filename: Text(b"[kernel.kallsyms]_text\0\0".to_vec()),
             }),
             tail: vec![],

@@ -172,7 +172,7 @@ cases! {
         Record {
             kind: RecordType::HEADER_TRACING_DATA,
             misc: 0,
-            body: Body::HeaderTracingData(HeaderTracingData { size: 4792, pad: Some(0) }),
+            body: Body::HeaderTracingData(HeaderTracingData { size: 4792, pad: Some(0), data: None }),
             tail: vec![],
             sample_id: None,
         },
@@ -186,13 +186,31 @@ cases! {
         Record {
             kind: RecordType::HEADER_TRACING_DATA,
             misc: 0,
-            body: Body::HeaderTracingData(HeaderTracingData { size: 8184, pad: None }),
+            body: Body::HeaderTracingData(HeaderTracingData { size: 8184, pad: None, data: None }),
             tail: vec![],
             sample_id: None,
         },
         DecodeContext::default(),
         "42000000 0000 0c00 f81f0000",
         "00000042 0000 000c 00001ff8",
+    }
+
+    /// Layout of simpleperf, shortened: the record contains the tracing data, with padding.
+    fn header_tracing_data_contained() {
+        Record {
+            kind: RecordType::HEADER_TRACING_DATA,
+            misc: 0,
+            body: Body::HeaderTracingData(HeaderTracingData {
+                size: 10,
+                pad: None,
+                data: Some(Rest(b"\x17\x08\x44tracing\0\0".to_vec())),
+            }),
+            tail: vec![],
+            sample_id: None,
+        },
+        DecodeContext::default(),
+        "42000000 0000 1800 0a000000 17084474726163696e67 0000",
+        "00000042 0000 0018 0000000a 17084474726163696e67 0000",
     }
 
     /// s390x-6.1/pipe_injected.data.

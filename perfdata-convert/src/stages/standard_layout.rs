@@ -1,0 +1,177 @@
+//! Records that a vendor's kernel or recorder wrote in a layout of its own, in that of Linux.
+//!
+//! The driver adds this stage to every conversion except an exact copy: perf misreads these
+//! records, and a conversion may remove what else tells how to read them, such as the release of
+//! the kernel.
+
+use perfdata_core::attr::EventType;
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::read::Chunk;
+use perfdata_core::record::{
+    Body, HeaderTracingData, MISC_MMAP_DATA, RawRecord, Record, RecordType,
+};
+use perfdata_core::version::Version;
+use perfdata_core::{DecodeContext, Recording};
+
+use crate::count::number_of;
+use crate::error::Result;
+use crate::io::InputSource;
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+
+/// The release of Linux since which MMAP2 records contain `prot` and `flags`.
+const PROTECTION: &str = "3.16";
+
+/// `PROT_EXEC`, which is the same on all machines.
+const PROT_EXEC: u32 = 4;
+
+/// Rewrites records of vendors' layouts.
+#[derive(Debug)]
+pub(crate) struct StandardLayout {
+    /// Whether compressed records are opened.
+    opens: bool,
+    /// The tracing data in a record of a file, which has a section for them, or becomes a pipe.
+    tracing_data: Option<Vec<u8>>,
+    /// Number of MMAP2 records that got `prot` and `flags`.
+    mappings: u64,
+}
+
+impl StandardLayout {
+    /// Returns the stage if `recording` may contain such records.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub(crate) fn of(
+        source: &InputSource,
+        layout: &ContainerLayout,
+        recording: &Recording,
+    ) -> Result<Option<Self>> {
+        let tracing_data = match layout {
+            ContainerLayout::File(_) if lacks_tracing_data(recording) => {
+                contained_tracing_data(source)?
+            }
+            _ => None,
+        };
+        let release = release(recording);
+        let is_old = release.is_some_and(|release| !release.has(PROTECTION));
+        let is_needed = is_old || release.is_none() || tracing_data.is_some();
+        Ok(is_needed.then_some(StandardLayout {
+            opens: is_old,
+            tracing_data,
+            mappings: 0,
+        }))
+    }
+
+    /// Adds the tracing data to the model.
+    pub(crate) fn add_tracing_data(&self, recording: &mut Recording) {
+        if let Some(data) = &self.tracing_data {
+            let features = &mut recording.features;
+            features.insert(FeatureId::TRACING_DATA, data.clone());
+        }
+    }
+
+    /// Adds `prot` and `flags` to an MMAP2 record that lacks them.
+    fn mapping(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let events = &next.recording().events;
+        let lacks_them = events
+            .fixed_record(raw)
+            .and_then(|fixed| fixed.mapping())
+            .is_some_and(|mapping| mapping.prot_flags.is_none());
+        if !lacks_them {
+            return next.record(raw);
+        }
+        let mut record = Record::decode(raw, &events.layout_of(raw))?;
+        if let Body::Mmap2(map) = &mut record.body {
+            // The kernel tells whether the mapping is executable, and nothing else.
+            let is_data = record.misc & MISC_MMAP_DATA != 0;
+            map.prot = Some(if is_data { 0 } else { PROT_EXEC });
+            map.flags = Some(0);
+            self.mappings = self.mappings.saturating_add(1);
+        }
+        next.write(&record)
+    }
+}
+
+/// Returns the release of the recorded kernel, if the recording contains it.
+fn release(recording: &Recording) -> Option<Version> {
+    match recording.feature(FeatureId::OSRELEASE) {
+        Some(Ok(Section {
+            value: Feature::OsRelease(text),
+            ..
+        })) => std::str::from_utf8(text.text()).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Returns whether the recording has events that tracing data describe, but no tracing data.
+fn lacks_tracing_data(recording: &Recording) -> bool {
+    !recording.features.contains_key(&FeatureId::TRACING_DATA)
+        && recording
+            .events
+            .iter()
+            .any(|event| event.attr.kind == EventType::TRACEPOINT)
+}
+
+/// Returns the tracing data in a record before all records that are not metadata.
+fn contained_tracing_data(source: &InputSource) -> Result<Option<Vec<u8>>> {
+    let Some(mut reader) = source.reopen()? else {
+        return Ok(None);
+    };
+    while let Some((Chunk::Records(batch), recording)) = reader.next_chunk()? {
+        match batch.only().filter(|record| record.kind.is_metadata()) {
+            Some(record) if contains_tracing_data(&record) => {
+                return Ok(recording.features.get(&FeatureId::TRACING_DATA).cloned());
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether it is a record that announces tracing data and contains them.
+fn contains_tracing_data(raw: &RawRecord<'_>) -> bool {
+    let layout = DecodeContext::default().with_len(raw.body().len() as u64);
+    let body = || raw.decode_body::<HeaderTracingData>(layout);
+    raw.kind == RecordType::HEADER_TRACING_DATA && body().is_ok_and(|body| body.data.is_some())
+}
+
+impl Stage for StandardLayout {
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
+    }
+
+    fn compressed(&self, kind: RecordType) -> CompressedRecords {
+        match self.opens {
+            true => CompressedRecords::Opened(kind),
+            false => CompressedRecords::AsTheyAre,
+        }
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+        self.add_tracing_data(recording);
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        matches!(kind, RecordType::MMAP2 | RecordType::HEADER_TRACING_DATA)
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        match raw.kind {
+            RecordType::MMAP2 => self.mapping(raw, next),
+            _ if self.tracing_data.is_some() && contains_tracing_data(raw) => Ok(()),
+            _ => next.record(raw),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mappings = number_of(self.mappings, "MMAP2 record");
+        let note = format!("{mappings} of an older kernel got the fields prot and flags");
+        if self.mappings > 0 {
+            vec![note]
+        } else {
+            Vec::new()
+        }
+    }
+}
