@@ -139,16 +139,17 @@ impl<W: Write> RecordSink for PipeWriter<W> {
 /// Encodes the record for `slot` from the model. Returns no bytes if the model no longer contains
 /// the item.
 fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
-    let record = |kind: RecordType, body: Body| -> Result<Vec<u8>> {
+    let padded = |kind: RecordType, body: Body, padding: Vec<u8>| -> Result<Vec<u8>> {
         let record = Record {
             kind,
             misc: slot.misc,
             body,
-            tail: slot.padding.clone(),
+            tail: padding,
             sample_id: None,
         };
         Ok(record.encode(recording.endian)?)
     };
+    let record = |kind, body| padded(kind, body, slot.padding.clone());
     match &slot.content {
         SlotContent::Verbatim(bytes) => Ok(bytes.clone()),
         SlotContent::Attr(at) => match recording.events.get(*at) {
@@ -181,12 +182,12 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
                     feat_id: u64::from(id.0),
                     section: Rest(section.clone()),
                 };
-                record(RecordType::HEADER_FEATURE, Body::HeaderFeature(body)).map_err(|_| {
-                    Error::TooLarge {
-                        name: id.to_string(),
-                        size: section.len(),
-                        max: usize::from(u16::MAX - 16),
-                    }
+                let padding = feature_padding(slot, section.len());
+                let body = Body::HeaderFeature(body);
+                padded(RecordType::HEADER_FEATURE, body, padding).map_err(|_| Error::TooLarge {
+                    name: id.to_string(),
+                    size: section.len(),
+                    max: usize::from(u16::MAX - 16),
                 })
             }
             None => Ok(Vec::new()),
@@ -201,6 +202,15 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
                 None => Ok(Vec::new()),
             }
         }
+    }
+}
+
+/// Returns the padding of a feature's record. Some recorders pad it to a multiple of 8 bytes.
+fn feature_padding(slot: &Slot, section: usize) -> Vec<u8> {
+    let whole = section.saturating_add(slot.padding.len());
+    match slot.padding.is_empty() || whole.is_multiple_of(8) {
+        true => slot.padding.clone(),
+        false => vec![0; section.next_multiple_of(8).saturating_sub(section)],
     }
 }
 

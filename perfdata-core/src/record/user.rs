@@ -31,6 +31,8 @@ wire! {
 impl EventTypeName {
     /// Size in bytes of an entry in a file.
     pub const FILE_ENTRY: usize = 72;
+    /// Size in bytes of the name's field in a file. A pipe contains as much of it as is needed.
+    pub const NAME: usize = 64;
 }
 
 wire! {

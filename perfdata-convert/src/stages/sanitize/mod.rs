@@ -52,7 +52,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::content::{Content, Rewrite};
+use perfdata_core::content::Content;
 use perfdata_core::feature::{BuildIdEntry, FeatureId, TracingData};
 use perfdata_core::read::{Limits, RecordBatch};
 use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordType};
@@ -342,13 +342,10 @@ impl Stage for Sanitize {
         let state = state_of(&mut self.state)?;
         let configs: Vec<u64> = from.events.iter().map(|event| event.attr.config).collect();
         for name in &mut recording.event_types {
-            let (id, size) = (name.event_id, name.name.0.len());
-            name.rewrite("", Content::Fields, state);
-            name.event_id = if configs.contains(&id) { id } else { 0 };
-            // In a file, all names occupy the same space.
-            name.name
-                .0
-                .resize(size.max(until_nul(&name.name.0).len().saturating_add(1)), 0);
+            state.event_type_name(&mut name.name);
+            if !configs.contains(&name.event_id) {
+                name.event_id = 0;
+            }
         }
         Ok(state.failed()?)
     }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::read::Limits;
-use perfdata_core::record::{Body, CpuMode, Record, RecordType, is_moment};
+use perfdata_core::record::{Body, CpuMode, EventTypeName, Record, RecordType, is_moment};
+use perfdata_core::wire::{Text, until_nul};
 use perfdata_core::{Endian, Events};
 use perfdata_session::Mapped;
 
@@ -213,8 +214,30 @@ impl State {
             _ => {}
         }
         record.misc &= known_flags(record.kind);
-        record.rewrite("", Content::Fields, self);
+        if let Body::HeaderEventType(event) = &mut record.body {
+            self.event_type_name(&mut event.name);
+            event.event_id.rewrite("event_id", Content::Config, self);
+        } else {
+            record.rewrite("", Content::Fields, self);
+        }
         self.failed()
+    }
+
+    /// Gives a new name to an event type. It stays within its field, and a record of it a multiple
+    /// of 8 bytes.
+    pub(super) fn event_type_name(&mut self, name: &mut Text) {
+        let Text(field) = name;
+        let most = EventTypeName::NAME.saturating_sub(1);
+        let old = until_nul(field).to_vec();
+        let text = self.text("name", &old, most, Content::EventName);
+        let text = text.unwrap_or(old);
+        // The whole field may be a name, without a NUL.
+        let size = match text.len() > field.len() {
+            true => text.len().saturating_add(1).next_multiple_of(8),
+            false => field.len(),
+        };
+        *field = text;
+        field.resize(size, 0);
     }
 
     /// Returns the error of the last change, if there was one.
@@ -286,6 +309,12 @@ impl Rewriter for State {
         most: usize,
         content: Content,
     ) -> Option<Vec<u8>> {
+        let most = match content {
+            // PATH_MAX and TASK_COMM_LEN of the kernel, with the NUL.
+            Content::Path | Content::CgroupPath => most.min(4095),
+            Content::Comm => most.min(15),
+            _ => most,
+        };
         let new = match content {
             Content::Format if self.action(content) == Action::Replace => {
                 super::tracing::format(text, &mut self.names)

@@ -4,6 +4,7 @@ mod check;
 mod conversions;
 mod keep;
 mod later_stages;
+mod lengths;
 mod orders;
 mod pseudonyms;
 mod samples;
