@@ -8,6 +8,7 @@
 //! first. Older versions of perf discard every callchain with this marker.
 
 pub(crate) mod chains;
+mod early;
 
 use perfdata_core::Recording;
 use perfdata_core::attr::Attr;
@@ -21,6 +22,7 @@ use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 use chains::Chains;
+use early::EarlyMappings;
 
 /// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
 const MAX_SIZE: usize = 65_528;
@@ -36,7 +38,10 @@ pub struct MergeDeferred {
     is_asked_for: bool,
     /// The user parts of callchains; `None` if there are none.
     chains: Option<Chains>,
+    /// The mappings of frames that the samples precede.
+    early: EarlyMappings,
     merged: u64,
+    mapped: u64,
     missing: u64,
     cut: u64,
     removed: u64,
@@ -48,7 +53,9 @@ impl MergeDeferred {
         MergeDeferred {
             is_asked_for: true,
             chains: None,
+            early: EarlyMappings::default(),
             merged: 0,
+            mapped: 0,
             missing: 0,
             cut: 0,
             removed: 0,
@@ -62,6 +69,33 @@ impl MergeDeferred {
             is_asked_for: false,
             ..MergeDeferred::new()
         }
+    }
+
+    /// Writes the mappings of deferred frames of a sample that the recording has only after it, at
+    /// the time of the sample. perf resolves deferred frames when their record comes, but those of
+    /// a sample at its own time.
+    fn map_early(&mut self, sample: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let events = &next.recording().events;
+        let Some(view) = events.sample_view(sample) else {
+            return Ok(());
+        };
+        let key = view
+            .tid()
+            .map(|task| task.tid)
+            .zip(deferred_cookie(view.callchain()));
+        let Some((tid, cookie)) = key else {
+            return Ok(());
+        };
+        for bytes in self.early.take((Some(tid), cookie)) {
+            let raw = RawRecord::first(&bytes, sample.endian, sample.offset)?;
+            let mut mapping = Record::decode(&raw, &events.layout_of(&raw))?;
+            if let Some(trailer) = &mut mapping.sample_id {
+                trailer.time = view.time();
+                next.write(&mapping)?;
+                self.mapped += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the sample with its complete callchain; `None` if it has no deferred part.
@@ -183,6 +217,9 @@ impl Stage for MergeDeferred {
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         }
         self.chains = Some(chains);
+        if let Some(reader) = source.reopen()? {
+            self.early = EarlyMappings::read(reader, source.limits())?;
+        }
         Ok(())
     }
 
@@ -218,7 +255,10 @@ impl Stage for MergeDeferred {
                 Ok(())
             }
             RecordType::SAMPLE => match self.merge(raw, next.recording())? {
-                Some(record) => next.write(&record),
+                Some(record) => {
+                    self.map_early(raw, next)?;
+                    next.write(&record)
+                }
                 None => next.record(raw),
             },
             _ => match changed_record(raw, &cleared)? {
@@ -244,6 +284,12 @@ impl Stage for MergeDeferred {
             count(self.merged, "callchain"),
             count(self.removed, "deferred record")
         )];
+        if self.mapped > 0 {
+            notes.push(format!(
+                "{} copied to before samples whose deferred frames they contain",
+                count(self.mapped, "mapping")
+            ));
+        }
         if self.missing > 0 {
             let samples = count(self.missing, "sample");
             notes.push(format!("{samples} without the user part of the callchain: the recording does not contain it"));

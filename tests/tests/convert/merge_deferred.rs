@@ -11,9 +11,10 @@ use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{
-    Body, CallchainContext, CallchainDeferred, CpuMode, RawRecord, Record, RecordType, Sample,
-    SampleId, Tid,
+    Body, CallchainContext, CallchainDeferred, CpuMode, Mmap, RawRecord, Record, RecordType,
+    Sample, SampleId, Tid,
 };
+use perfdata_core::wire::Text;
 use perfdata_core::{Endian as Order, Event, Recording as Model};
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::perf::{self, Perf};
@@ -28,10 +29,11 @@ const DEFERRED: u64 = CallchainContext::USER_DEFERRED.0;
 /// More return addresses than fit into a record in addition to the kernel's part.
 const MANY: usize = 8_185;
 
-/// A sample of a thread, or the record that it waits for.
+/// A sample of a thread, or the record that it waits for, or a mapping of the process.
 enum Told {
     Sample(u32, CpuMode, Vec<u64>),
     Deferred(u32, u64, Vec<u64>),
+    Map(u64, u64, &'static str),
 }
 
 /// Returns a recording with these records.
@@ -79,6 +81,17 @@ fn made(folder: &Path, order: Order, told: &[Told]) -> std::path::PathBuf {
                     CpuMode::USER.0,
                     Body::CallchainDeferred(body),
                 )
+            }
+            Told::Map(addr, len, name) => {
+                let body = Mmap {
+                    pid: 1,
+                    tid: 5,
+                    addr: *addr,
+                    len: *len,
+                    pgoff: 0,
+                    filename: Text::padded(name.as_bytes(), 8),
+                };
+                (5, RecordType::MMAP, CpuMode::USER.0, Body::Mmap(body))
             }
         };
         let trailer = SampleId {
@@ -205,6 +218,111 @@ fn samples_get_their_callchains() {
             }
         }
     }
+}
+
+/// A mapping between a sample and its callchain is known at the time of the sample, if a frame
+/// needs it.
+#[test]
+fn deferred_frames_are_mapped_at_the_time_of_their_sample() {
+    let waits = |cookie| vec![KERNEL, 0xf000, DEFERRED, cookie];
+    let told = [
+        Told::Map(0x1000, 0x1000, "/bin/before"),
+        Told::Sample(5, CpuMode::KERNEL, waits(40)),
+        Told::Sample(6, CpuMode::KERNEL, waits(41)),
+        Told::Map(0x2000, 0x1000, "/bin/needed"),
+        Told::Map(0x3000, 0x1000, "/bin/other"),
+        Told::Sample(5, CpuMode::KERNEL, waits(40)),
+        Told::Deferred(5, 40, vec![0x2010, 0x1010]),
+        Told::Deferred(6, 41, vec![0x1020]),
+        Told::Sample(5, CpuMode::KERNEL, waits(42)),
+        Told::Deferred(5, 42, vec![0x3010]),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    for order in [Order::Little, Order::Big] {
+        let path = made(folder.path(), order, &told);
+        let merged = convert(&path, None, vec![Box::new(MergeDeferred::new())]);
+        let merged = merged.expect("it is merged");
+        let shown = |record: &Record| {
+            let time = |id: &Option<SampleId>| id.as_ref().and_then(|id| id.time);
+            match &record.body {
+                Body::Mmap(map) => Some((time(&record.sample_id), map.filename.to_string())),
+                Body::Sample(sample) => Some((sample.time, "sample".to_owned())),
+                _ => None,
+            }
+        };
+        let records: Vec<_> = records(&merged.path()).1.iter().filter_map(shown).collect();
+        let expected = [
+            (1_000, "/bin/before"),
+            (1_001, "/bin/needed"),
+            (1_001, "sample"),
+            (1_002, "sample"),
+            (1_003, "/bin/needed"),
+            (1_004, "/bin/other"),
+            (1_005, "sample"),
+            (1_008, "sample"),
+        ];
+        assert_eq!(
+            records,
+            expected.map(|(time, name)| (Some(time), name.to_owned()))
+        );
+        let notes = merged.summary.notes.join("\n");
+        assert!(
+            notes.contains("1 mapping copied to before samples"),
+            "{notes}"
+        );
+    }
+}
+
+/// The frames of each sample are in the same objects for perf 6.12 after the conversion as for
+/// perf 7.2 before it. In this recording, the first sample after `exec` precedes the mappings.
+#[test]
+fn older_perfs_find_the_objects_of_deferred_frames() {
+    let (Some(newer), Some(older)) = (little(7, 2), little(6, 12)) else {
+        return;
+    };
+    let path = recordings::fixture("7.2-x86_64-file-defer-a").path;
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("old.data");
+    let mut command = perfconv();
+    command
+        .args(["-q", "--compat", "6.12"])
+        .arg(&path)
+        .arg("-o")
+        .arg(&output);
+    let said = command.output().expect("perfconv runs");
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    let objects = |perf: &Perf, path: &Path| {
+        let mut command = perf.command();
+        command
+            .args([
+                "script",
+                "--no-inline",
+                "--ns",
+                "-F",
+                "tid,time,ip,dso",
+                "-i",
+            ])
+            .arg(path);
+        let said = perf::run(command).expect("perf starts");
+        let object = |line: &str| {
+            line.trim()
+                .split_once(' ')
+                .map_or("", |(_, rest)| rest)
+                .to_owned()
+        };
+        let samples = said.stdout.split("\n\n");
+        let mut samples: Vec<Vec<String>> = samples
+            .map(|text| text.lines().map(object).collect())
+            .collect();
+        samples.sort();
+        samples
+    };
+    let (before, after) = (objects(newer, &path), objects(older, &output));
+    assert!(before.len() > 100 && before == after);
 }
 
 /// Recordings without deferred callchains remain unchanged.
