@@ -207,6 +207,9 @@ pub struct Slot {
     pub misc: u16,
     /// Padding after the content.
     pub padding: Vec<u8>,
+    /// Whether the size of the record is a multiple of 8 bytes, and remains one when the content
+    /// changes.
+    pub is_aligned: bool,
 }
 
 /// Content of a metadata record.
@@ -241,6 +244,7 @@ impl Slot {
             content,
             misc: 0,
             padding: Vec::new(),
+            is_aligned: false,
         }
     }
 

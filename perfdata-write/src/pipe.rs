@@ -205,12 +205,13 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the padding of a feature's record. Some recorders pad it to a multiple of 8 bytes.
+/// Returns the padding of a feature's record: that of the input, unless the section has got a size
+/// with which the record is no longer a multiple of 8 bytes.
 fn feature_padding(slot: &Slot, section: usize) -> Vec<u8> {
     let whole = section.saturating_add(slot.padding.len());
-    match slot.padding.is_empty() || whole.is_multiple_of(8) {
-        true => slot.padding.clone(),
-        false => vec![0; section.next_multiple_of(8).saturating_sub(section)],
+    match slot.is_aligned && !whole.is_multiple_of(8) {
+        true => vec![0; section.next_multiple_of(8).saturating_sub(section)],
+        false => slot.padding.clone(),
     }
 }
 

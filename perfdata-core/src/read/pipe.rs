@@ -91,6 +91,7 @@ impl Collector {
                 content,
                 misc: raw.misc,
                 padding,
+                is_aligned: raw.bytes.len().is_multiple_of(8),
             }))
         };
         match raw.kind {
@@ -244,17 +245,16 @@ impl Collector {
         if payload.len() < size || len > payload.len() || !is_first {
             record.append(&mut payload);
             return Some(Slot {
-                content: SlotContent::Verbatim(record),
                 misc,
-                padding: Vec::new(),
+                ..Slot::new(SlotContent::Verbatim(record))
             });
         }
         let padding = payload.split_off(len);
         recording.features.insert(FeatureId::TRACING_DATA, payload);
         Some(Slot {
-            content: SlotContent::TracingData { pad, tail },
             misc,
             padding,
+            ..Slot::new(SlotContent::TracingData { pad, tail })
         })
     }
 
