@@ -210,7 +210,7 @@ impl FrameColumns {
         self.hashed.clear();
         for frame in resolved.frames {
             let column = &mut self.frames;
-            let make = || names.know(&tables.shown_name(frame.function, frame.module));
+            let make = || names.know(&tables.short_shown_name(frame.function, frame.module));
             let hash = match (frame.function, frame.module) {
                 (Some(id), _) => self.functions.push(column, index(id.0), make),
                 (None, Some(id)) => self.labels.push(column, index(id.0), make),

@@ -280,11 +280,13 @@ impl<W: Write> Folded<W> {
         let module = frame.module.and_then(|id| tables.module(id));
         let module_name = module.map(|module| &*module.name);
         let mut text = String::new();
-        match (tables.name(frame), module_name) {
-            (Some(name), _) => {
+        let function = frame.function.and_then(|id| tables.function(id));
+        match (function, module_name) {
+            (Some(function), _) => {
                 let is_generated = module.is_some_and(|module| module.kind == DsoKind::Anonymous);
                 let mut whole = String::new();
-                push_name(&mut whole, name);
+                push_name(&mut whole, &function.short_name());
+                let is_demangled = function.name != function.system_name;
                 let mut rest = Some(&*whole);
                 while let Some(part) = rest {
                     let (function, inner) = match part.split_once("->").filter(|_| is_generated) {
@@ -295,7 +297,10 @@ impl<W: Write> Folded<W> {
                     if is_inner {
                         text.push(';');
                     }
-                    text.push_str(tidy(function, is_java));
+                    text.push_str(match is_demangled {
+                        true => function,
+                        false => tidy(function, is_java),
+                    });
                     match is_inner || frame.is_inlined && self.marks_inlined {
                         true => text.push_str("_[i]"),
                         false => self.mark(&mut text, module_name, is_kernel),
@@ -422,9 +427,9 @@ fn push_name(text: &mut String, name: &[u8]) {
     }
 }
 
-/// Returns a function's name without its list of arguments, but with the parentheses of Go's
-/// methods (`net/http.(*Client).Do`), of anonymous namespaces and in templates. The names of Java
-/// classes start with `L`.
+/// Returns the name of a function, as compilers of generated code and of Go write it, without its list
+/// of arguments, but with the parentheses of Go's methods (`net/http.(*Client).Do`), of anonymous
+/// namespaces, of operators and in templates. The names of Java classes start with `L`.
 fn tidy(name: &str, is_java: bool) -> &str {
     let mut depth = 0_i64;
     let mut after_dot = None;
@@ -435,7 +440,10 @@ fn tidy(name: &str, is_java: bool) -> &str {
             '>' | '}' | ']' | ')' => depth = depth.saturating_sub(1),
             '(' => {
                 let rest = name.get(at..).unwrap_or_default();
-                let is_kept = after_dot == Some(at) || rest.starts_with("(anonymous namespace)");
+                let before = name.get(..at).unwrap_or_default();
+                let is_kept = after_dot == Some(at)
+                    || rest.starts_with("(anonymous namespace)")
+                    || before.ends_with("operator") && rest.starts_with("()");
                 if depth == 0 && !is_kept {
                     end = at;
                     break;
@@ -488,7 +496,7 @@ mod tests {
             ("f<void (*)(int)>::g(char)", "f<void (*)(int)>::g"),
             (
                 "{lambda(int)#1}::operator()(int)",
-                "{lambda(int)#1}::operator",
+                "{lambda(int)#1}::operator()",
             ),
             ("<T as Fn(i32) -> u8>::call", "<T as Fn(i32) -> u8>::call"),
         ] {

@@ -449,7 +449,7 @@ impl<W: Write> Otlp<W> {
         dictionary.message(FUNCTIONS, &empty);
         for function in self.profile.locations.functions(tables) {
             let mut message = Message::default();
-            message.number(1, strings.intern(&function.name).into());
+            message.number(1, strings.intern(&function.short_name()).into());
             message.number(2, strings.intern(&function.system_name).into());
             let file = function.file.as_deref().unwrap_or_default();
             message.number(3, strings.intern(file).into());

@@ -180,7 +180,10 @@ impl<W: Write> Pprof<W> {
         for (number, function) in (1_u64..).zip(locations.functions(tables)) {
             message.clear();
             message.number(1, number);
-            message.number(2, self.profile.strings.intern(&function.name).into());
+            message.number(
+                2,
+                self.profile.strings.intern(&function.short_name()).into(),
+            );
             message.number(3, self.profile.strings.intern(&function.system_name).into());
             let file = function.file.as_deref().unwrap_or_default();
             message.number(4, self.profile.strings.intern(file).into());

@@ -68,13 +68,15 @@ pub(crate) struct ShownFrames {
     frames: Interned<Shown>,
     ids: HashMap<(Option<FunctionId>, Option<ModuleId>, bool), u32, RandomState>,
     has_sources: bool,
+    has_parameters: bool,
 }
 
 impl ShownFrames {
-    /// Returns an empty list whose frames have their source files.
+    /// Returns an empty list whose frames have their source files, and names with parameters.
     pub fn with_sources() -> Self {
         ShownFrames {
             has_sources: true,
+            has_parameters: true,
             ..ShownFrames::default()
         }
     }
@@ -105,8 +107,12 @@ impl ShownFrames {
         let source = function
             .and_then(|id| tables.function(id))
             .and_then(|function| Some((function.file.clone()?, function.start_line)));
+        let name = match self.has_parameters {
+            true => tables.shown_name(frame.function, frame.module),
+            false => tables.short_shown_name(frame.function, frame.module),
+        };
         let number = self.frames.number(Shown {
-            name: tables.shown_name(frame.function, frame.module).into(),
+            name: name.into(),
             module,
             code,
             source,

@@ -1,12 +1,13 @@
 //! The functions and modules in an export.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::read::Limits;
 use perfdata_session::{BuildId, DsoId, DsoKind};
-use perfdata_symbols::{SourceFrame, demangled};
+use perfdata_symbols::{SourceFrame, demangled, demangled_without_parameters};
 
 use crate::error::Result;
 use crate::resolve::ResolvedFrame;
@@ -35,6 +36,17 @@ pub struct Function {
     pub file: Option<Arc<[u8]>>,
     /// The line of the declaration in the file, from 1; 0 if it is not known.
     pub start_line: u32,
+}
+
+impl Function {
+    /// Returns the name without parameters, for displays of many functions.
+    pub fn short_name(&self) -> Cow<'_, [u8]> {
+        // Names in lists of generated code are not mangled.
+        match self.name == self.system_name {
+            true => Cow::Borrowed(&self.name),
+            false => demangled_without_parameters(&self.system_name),
+        }
+    }
 }
 
 /// An object that contains code: a file, a kernel, or the generated code of a process.
@@ -133,13 +145,28 @@ impl Tables {
 
     /// Returns how formats without addresses name a frame: its function, `[MODULE]`, or `[unknown]`.
     pub fn shown_name(&self, function: Option<FunctionId>, module: Option<ModuleId>) -> Vec<u8> {
-        let function = function.and_then(|id| self.function(id));
-        let module = module.and_then(|id| self.module(id));
-        match (function, module) {
-            (Some(function), _) => function.name.to_vec(),
-            (None, Some(module)) => module.label(),
-            (None, None) => UNKNOWN.into(),
+        match function.and_then(|id| self.function(id)) {
+            Some(function) => function.name.to_vec(),
+            None => self.label(module),
         }
+    }
+
+    /// Returns the same with the function's name without parameters.
+    pub fn short_shown_name(
+        &self,
+        function: Option<FunctionId>,
+        module: Option<ModuleId>,
+    ) -> Vec<u8> {
+        match function.and_then(|id| self.function(id)) {
+            Some(function) => function.short_name().into_owned(),
+            None => self.label(module),
+        }
+    }
+
+    /// Returns what represents a frame without a function.
+    fn label(&self, module: Option<ModuleId>) -> Vec<u8> {
+        let module = module.and_then(|id| self.module(id));
+        module.map_or(UNKNOWN.into(), Module::label)
     }
 
     /// Returns the number of a symbol's function in a source file, which `make` creates if it is

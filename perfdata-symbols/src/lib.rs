@@ -101,7 +101,7 @@ pub fn parse_everything(data: &[u8]) {
 }
 
 pub use bytes::decompressed;
-pub use demangle::{Spelling, demangled, demangled_as};
+pub use demangle::{Spelling, demangled, demangled_as, demangled_without_parameters};
 pub use elf::{Elf, Segment};
 pub use files::{ObjectFiles, ObjectFinder};
 pub use lines::SourceFrame;

@@ -24,7 +24,7 @@ pub use exports::{columns, exports};
 pub use fields::fields;
 pub use part::{record, section};
 pub use perf_map::perf_map;
-pub use small::{elf, jitdump, known, set, symbols, tracepoint, unwind, zstd};
+pub use small::{demangle, elf, jitdump, known, set, symbols, tracepoint, unwind, zstd};
 pub use splice::splice;
 
 use crate::recordings::{self, Container};
@@ -141,6 +141,11 @@ pub const TARGETS: &[Target] = &[
         name: "symbols",
         run: symbols,
         seeds: small::symbols_seeds,
+    },
+    Target {
+        name: "demangle",
+        run: demangle,
+        seeds: small::demangle_seeds,
     },
     Target {
         name: "tracepoint",

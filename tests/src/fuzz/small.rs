@@ -13,6 +13,7 @@ use perfdata_core::jitdump::{JitRecord, JitdumpReader};
 use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Wire;
+use perfdata_demangle::{Demangler, MAX_TEXT, Style};
 use perfdata_symbols::machine;
 
 use crate::recordings;
@@ -186,6 +187,27 @@ pub(super) fn symbols_seeds() -> Vec<Vec<u8>> {
     ];
     let texts = texts.iter().map(|text| text.as_bytes().to_vec());
     elf_seeds().into_iter().chain(texts).collect()
+}
+
+/// Demangles each line as a C++ name, in all styles.
+pub fn demangle(data: &[u8]) {
+    let style = Style::new();
+    let styles = [style, style.verbose(), style.without_parameters()];
+    let mut demangler = Demangler::new();
+    for name in data.split(|&byte| byte == b'\n') {
+        for style in styles {
+            let text = demangler.demangle(name, style);
+            assert!(text.is_none_or(|text| text.len() <= MAX_TEXT));
+        }
+    }
+}
+
+/// Returns names of every production of the grammar, each as an input.
+pub(super) fn demangle_seeds() -> Vec<Vec<u8>> {
+    let names = include_str!("../../../perfdata-demangle/tests/names.txt");
+    let names = names.lines().filter(|line| !line.starts_with('#'));
+    let names = names.filter_map(|line| line.split('\t').next());
+    names.map(|name| name.as_bytes().to_vec()).collect()
 }
 
 /// Parses the format of a tracepoint and prints raw data with it.

@@ -85,6 +85,7 @@ fn windows_can_check_out_every_file() {
         "perfconv",
         "perfdata-convert",
         "perfdata-core",
+        "perfdata-demangle",
         "perfdata-export",
         "perfdata-session",
         "perfdata-symbols",

@@ -103,7 +103,8 @@ fn is_close(ours: &str, perfs: &str) -> bool {
                 || mangled == ours.as_bytes()
                 || has_hash(perfs)
                 || ours.ends_with("@plt") && perfs.ends_with("@plt")
-                || ours.ends_with(&format!(" {perfs}"))
+                // The type of the result of a function template.
+                || perfs.ends_with(&format!(" {ours}"))
         })
 }
 

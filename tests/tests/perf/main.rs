@@ -2,6 +2,7 @@
 
 mod aux_cuts_perf;
 mod callchain_perf;
+mod demangle_binutils;
 mod file2pipe_perf;
 mod folded_perf;
 mod inject_words_perf;
@@ -13,6 +14,7 @@ mod judges;
 mod memory_perf;
 mod merge_perf;
 mod mutated_perf;
+mod names_perf;
 mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
