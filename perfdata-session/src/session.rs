@@ -169,8 +169,14 @@ impl Session {
 
     /// Returns all mappings in which addresses were found, indexed by their IDs, without
     /// duplicates.
-    pub fn mappings(&self) -> Vec<Mapping> {
-        self.mappings.borrow().list.clone()
+    pub fn mappings(&self) -> impl Iterator<Item = Mapping> {
+        self.mappings_since(0)
+    }
+
+    /// Returns the same without the first `count` ones. Later samples add mappings at the end.
+    pub fn mappings_since(&self, count: usize) -> impl Iterator<Item = Mapping> {
+        let list = &self.mappings;
+        (count..list.borrow().list.len()).map_while(|at| list.borrow().list.get(at).copied())
     }
 
     /// Returns a mapping.

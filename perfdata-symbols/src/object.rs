@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_core::file_name::to_path;
-use perfdata_session::{BuildId, Dso, DsoKind, FileId};
+use perfdata_session::{BuildId, Dso, DsoKind, FileId, Mapping};
 
 use crate::bytes::{Bytes, read_text};
 use crate::elf::{Addresses, Elf};
@@ -92,6 +92,9 @@ pub(crate) struct Host {
     pub kernel: Option<BuildId>,
     /// The address of the kernel's relocation symbol, and its name.
     pub relocation: Option<(u64, Box<[u8]>)>,
+    /// Its mapping, and the number of mappings among which it was searched.
+    pub kernel_mapping: Option<Mapping>,
+    pub searched_mappings: usize,
     /// Whether it is this machine, by its host name and release.
     pub is_this: bool,
     /// The symbols of the recorded kernel and of its modules, read at the first use.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
+use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Mapping, Sample, Session};
 
 use crate::demangle::{Spelling, demangled};
 use crate::lines::{Lines, SourceFrame};
@@ -309,11 +309,8 @@ impl Symbolizer {
     fn read(&mut self, at: usize, wanted: &Wanted<'_>, sample: &Sample<'_>) {
         let host = self
             .host
-            .get_or_insert_with(|| host_of(sample.session(), sample.recording()));
-        // The build ID and the relocation symbol may be later in the recording than other samples.
-        if host.kernel.is_none() {
-            (host.kernel, host.relocation) = kernel_of(sample.session());
-        }
+            .get_or_insert_with(|| Host::of(sample.recording()));
+        host.find_kernel(sample.session());
         let state = match load(wanted, &self.sources, host) {
             Ok(symbols) => State::Known(symbols),
             Err(reason) => State::Missing(reason),
@@ -375,33 +372,32 @@ impl Host {
             ..Host::default()
         }
     }
-}
 
-/// Returns what the recording says about its machine.
-fn host_of(session: &Session, recording: &Recording) -> Host {
-    let (kernel, relocation) = kernel_of(session);
-    Host {
-        kernel,
-        relocation,
-        ..Host::of(recording)
+    /// Looks for the kernel among the mappings that were hit since the last call. Its build ID and its
+    /// relocation symbol can be later in the recording than other samples.
+    fn find_kernel(&mut self, session: &Session) {
+        if self.kernel.is_some() {
+            return;
+        }
+        let is_kernel = |mapping: &Mapping| {
+            session
+                .dso(mapping.dso)
+                .is_some_and(|dso| dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST)
+        };
+        if self.kernel_mapping.is_none() {
+            let mut mappings = session.mappings_since(self.searched_mappings);
+            let mut count: usize = 0;
+            self.kernel_mapping = mappings
+                .by_ref()
+                .inspect(|_| count = count.saturating_add(1))
+                .find(is_kernel);
+            self.searched_mappings = self.searched_mappings.saturating_add(count);
+        }
+        let Some(mapping) = self.kernel_mapping else {
+            return;
+        };
+        let symbol = session.relocation_symbol(mapping.dso);
+        self.relocation = symbol.map(|name| (mapping.pgoff, name.into()));
+        self.kernel = session.build_id(mapping.dso);
     }
-}
-
-/// The build ID of a kernel, and the address and name of its relocation symbol.
-type Kernel = (Option<BuildId>, Option<(u64, Box<[u8]>)>);
-
-/// Returns the kernel of the recorded machine.
-fn kernel_of(session: &Session) -> Kernel {
-    let is_kernel = |id: &DsoId| {
-        session
-            .dso(*id)
-            .is_some_and(|dso| dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST)
-    };
-    let mut mappings = session.mappings().into_iter();
-    let Some(mapping) = mappings.find(|mapping| is_kernel(&mapping.dso)) else {
-        return (None, None);
-    };
-    let symbol = session.relocation_symbol(mapping.dso);
-    let relocation = symbol.map(|name| (mapping.pgoff, name.into()));
-    (session.build_id(mapping.dso), relocation)
 }
