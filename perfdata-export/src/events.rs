@@ -6,6 +6,7 @@ use perfdata_core::attr::{Attr, EventType, SoftwareEvent};
 use perfdata_session::Sample;
 
 use crate::resolve::ResolvedSample;
+use crate::text::push_text;
 
 /// An event that has samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +14,46 @@ pub(crate) struct Event {
     pub name: Box<[u8]>,
     /// Whether its periods are nanoseconds.
     pub is_time: bool,
+    /// Number of samples that count it.
+    pub samples: u64,
+    /// The number of its recording, and the index of its first attribute there.
+    rank: (u32, usize),
 }
 
-/// The events that have samples, without dummy events.
+impl Event {
+    fn order(&self) -> (bool, (u32, usize)) {
+        (self.samples == 0, self.rank)
+    }
+
+    /// Returns a weight with its unit: `12.50 ms` or `120 page-faults`.
+    pub fn amount(&self, weight: u64) -> String {
+        if !self.is_time {
+            let mut text = format!("{weight} ");
+            push_text(&mut text, &self.name);
+            return text;
+        }
+        let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)];
+        let unit = units.iter().find(|(_, size)| weight as f64 >= *size);
+        match unit {
+            Some((unit, size)) => format!("{:.2} {unit}", weight as f64 / size),
+            None => format!("{weight} ns"),
+        }
+    }
+}
+
+/// The events that have samples, without dummy events. They are numbered in the order of their first
+/// samples; [`sort`](Self::sort) numbers them in the order of the attributes.
 #[derive(Debug, Default)]
-pub(crate) struct Events(Vec<Event>);
+pub(crate) struct Events {
+    list: Vec<Event>,
+    recording: u32,
+}
 
 impl Events {
     /// Returns the number of a sample's event; `None` for a dummy event. Events with the same name
     /// are one.
     pub fn of(&mut self, sample: &Sample<'_>) -> Option<u32> {
-        self.named(sample.attr(), sample.event_name())
+        self.named(sample, sample.attr(), sample.event_name())
     }
 
     /// Returns what a sample counts: the number of its event and its weight, or that of each event
@@ -33,6 +63,7 @@ impl Events {
         // The leader of a group is the first event.
         let own = self.of(sample);
         let Some(counters) = resolved.counters else {
+            own.into_iter().for_each(|event| self.count(event));
             return Counted {
                 own: own.map(|event| (event, sample.weight())),
                 counters: Vec::new().into_iter(),
@@ -42,40 +73,98 @@ impl Events {
         let increased = counters.iter().filter_map(|&(at, increase)| {
             let attr = recording.events.get(at).map(|event| &event.attr);
             let name = sample.session().name_of_event(recording, at);
-            Some((self.named(attr, &name)?, increase))
+            Some((self.named(sample, attr, &name)?, increase))
         });
         let increased: Vec<(u32, u64)> = increased.collect();
+        for &(event, _) in &increased {
+            self.count(event);
+        }
         Counted {
             own: None,
             counters: increased.into_iter(),
         }
     }
 
-    fn named(&mut self, attr: Option<&Attr>, name: &[u8]) -> Option<u32> {
+    /// Counts a sample of an event.
+    fn count(&mut self, event: u32) {
+        let at = usize::try_from(event).ok();
+        if let Some(event) = at.and_then(|at| self.list.get_mut(at)) {
+            event.samples = event.samples.saturating_add(1);
+        }
+    }
+
+    fn named(&mut self, sample: &Sample<'_>, attr: Option<&Attr>, name: &[u8]) -> Option<u32> {
         if is_dummy(attr) {
             return None;
         }
-        let known = self.0.iter().position(|event| *event.name == *name);
+        let known = self.list.iter().position(|event| *event.name == *name);
         let at = known.unwrap_or_else(|| {
-            self.0.push(Event {
+            let (session, recording) = (sample.session(), sample.recording());
+            let mut names = 0..recording.events.len();
+            let first = names.position(|at| *session.name_of_event(recording, at) == *name);
+            self.list.push(Event {
                 name: name.into(),
                 is_time: attr.is_some_and(is_time),
+                samples: 0,
+                rank: (self.recording, first.unwrap_or(usize::MAX)),
             });
-            self.0.len().saturating_sub(1)
+            self.list.len().saturating_sub(1)
         });
         u32::try_from(at).ok()
     }
 
+    /// Returns an event.
+    pub fn get(&self, number: u32) -> Option<&Event> {
+        self.list.get(usize::try_from(number).ok()?)
+    }
+
     /// Returns the name of an event.
     pub fn name(&self, number: u32) -> &[u8] {
-        let at = usize::try_from(number).ok();
-        let event = at.and_then(|at| self.0.get(at));
+        let event = self.get(number);
         event.map(|event| &*event.name).unwrap_or_default()
     }
 
     /// Returns all events, by their numbers.
     pub fn list(&self) -> &[Event] {
-        &self.0
+        &self.list
+    }
+
+    /// Returns the names of the events that have samples, and their numbers of samples, in the order
+    /// of the attributes.
+    pub fn with_samples(&self) -> Vec<(&[u8], u64)> {
+        let mut list: Vec<&Event> = self.list.iter().collect();
+        list.retain(|event| event.samples > 0);
+        list.sort_by_key(|event| event.order());
+        let names = list.iter().map(|event| (&*event.name, event.samples));
+        names.collect()
+    }
+
+    /// Prepares for the samples of another recording. Its events follow those that are known.
+    pub fn begin_next(&mut self) {
+        self.recording = self.recording.saturating_add(1);
+    }
+
+    /// Returns whether an event precedes another one in the command line of `perf record`: in the
+    /// order of the attributes, those without samples last.
+    pub fn precedes(&self, event: u32, other: u32) -> bool {
+        let rank = |event| self.get(event).map(Event::order);
+        rank(event) < rank(other)
+    }
+
+    /// Numbers the events as [`precedes`](Self::precedes) orders them. Returns the new number of each
+    /// old one.
+    pub fn sort(&mut self) -> Vec<u32> {
+        let list = std::mem::take(&mut self.list);
+        let mut sorted: Vec<(usize, Event)> = list.into_iter().enumerate().collect();
+        sorted.sort_by_key(|(_, event)| event.order());
+        let mut numbers = vec![0; sorted.len()];
+        for (new, (old, event)) in (0_u32..).zip(sorted) {
+            if let Some(number) = numbers.get_mut(old) {
+                *number = new;
+            }
+            self.list.push(event);
+        }
+        numbers
     }
 }
 

@@ -12,7 +12,7 @@ use perfdata_session::{CommId, DsoKind};
 
 use crate::counts::{CountId, Counts, Sums};
 use crate::error::{Error, Result};
-use crate::events::is_dummy;
+use crate::events::Events;
 use crate::kept_stacks::ByKept;
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
@@ -47,8 +47,9 @@ type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 
 /// Counts folded stacks.
 ///
-/// Only the samples of one event are counted, because the sum of different events means nothing:
-/// the event of the first sample, except the dummy event of `perf record`.
+/// Only the samples of one event are counted, because the sum of different events means nothing: the
+/// first event of the command line of `perf record` that has samples, except dummy events. Of a group
+/// whose counters are read with each sample (`perf record -e '{a,b}:S'`), this is the leader.
 ///
 /// Names follow the rules of `inferno-collapse-perf`: blanks in the name of a thread become `_`,
 /// semicolons become `:`, lists of arguments are removed, frames without a name are `[MODULE]`, or
@@ -75,8 +76,9 @@ pub struct Folded<W> {
     stacks: ByKept<CountId>,
     /// The text of frames about which nothing is known.
     unknown: Option<u32>,
-    event: Option<Box<[u8]>>,
-    others: u64,
+    events: Events,
+    /// The number of the event that is counted: the first one so far.
+    event: Option<u32>,
     stack: Vec<u32>,
 }
 
@@ -180,8 +182,8 @@ impl<W: Write> Folded<W> {
             places: Places::default(),
             stacks: ByKept::default(),
             unknown: None,
+            events: Events::default(),
             event: None,
-            others: 0,
             stack: Vec::new(),
         }
     }
@@ -219,14 +221,32 @@ impl<W: Write> Folded<W> {
         }
     }
 
-    /// Returns the name of the event that is counted, if there was a sample.
-    pub fn event(&self) -> Option<&[u8]> {
-        self.event.as_deref()
+    /// Returns the names of the events that have samples, and their numbers of samples, in the order
+    /// of the command line of `perf record`: only the first one is counted.
+    pub fn events(&self) -> Vec<(&[u8], u64)> {
+        self.events.with_samples()
     }
 
-    /// Returns the number of samples of other events, which were not counted.
-    pub fn others(&self) -> u64 {
-        self.others
+    /// Returns the weight of a sample; `None` if another event than that of the sample is counted.
+    /// Forgets what was counted if its event precedes that of the samples before.
+    fn weight(&mut self, sample: &ResolvedSample<'_>) -> Option<u64> {
+        let counted = self.events.counted(sample);
+        let events = &self.events;
+        let (event, weight) = counted.reduce(|first, next| match events.precedes(next.0, first.0) {
+            true => next,
+            false => first,
+        })?;
+        if let Some(known) = self.event.replace(event)
+            && known != event
+        {
+            if self.events.precedes(known, event) {
+                self.event = Some(known);
+                return None;
+            }
+            self.counts = Counts::default();
+            self.stacks = ByKept::default();
+        }
+        Some(weight)
     }
 
     /// Returns the text of the first frame.
@@ -344,15 +364,7 @@ impl<W: Write> Sink for Folded<W> {
     }
 
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
-        if is_dummy(sample.sample.attr()) {
-            return Ok(());
-        }
-        let name = sample.sample.event_name();
-        if **self.event.get_or_insert_with(|| name.into()) != *name {
-            self.others = self.others.saturating_add(1);
-            return Ok(());
-        }
-        let Some(weight) = weight(sample) else {
+        let Some(weight) = self.weight(sample) else {
             return Ok(());
         };
         let root = self.root_of(sample);
@@ -403,17 +415,6 @@ impl<W: Write> Sink for Folded<W> {
         }
         self.out.flush().map_err(Error::Output)
     }
-}
-
-/// Returns the weight of a sample; `None` if it contains the counter of its event, and this did not
-/// increase.
-fn weight(sample: &ResolvedSample<'_>) -> Option<u64> {
-    let Some(counters) = sample.counters else {
-        return Some(sample.sample.weight());
-    };
-    let own = sample.sample.event();
-    let weight = counters.iter().find(|(event, _)| *event == own);
-    weight.map(|(_, weight)| *weight)
 }
 
 /// Appends a name. Semicolons separate frames.

@@ -256,6 +256,7 @@ impl<W: Write> Otlp<W> {
     /// Encodes the samples and stacks.
     fn encode(&mut self) -> Result<Encoded> {
         let mut encoded = Encoded::new();
+        let events = self.profile.sort_events();
         let counts = std::mem::take(&mut self.profile.counts);
         let labels = &self.profile.labels;
         let strings = &mut self.profile.strings;
@@ -278,7 +279,10 @@ impl<W: Write> Otlp<W> {
                     attributes.push(encoded.attribute(key, value));
                 }
             }
-            encoded.sample((pid, *event), &attributes, locations, sums)
+            let event = usize::try_from(*event).ok();
+            let event = event.and_then(|at| events.get(at)).copied();
+            let key = (pid, event.unwrap_or_default());
+            encoded.sample(key, &attributes, locations, sums)
         })?;
         Ok(encoded)
     }

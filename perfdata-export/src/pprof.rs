@@ -121,8 +121,8 @@ impl<W: Write> Pprof<W> {
         Ok(())
     }
 
-    /// Writes all samples.
-    fn write_samples(&mut self) -> Result<()> {
+    /// Writes all samples. `events` has the number of each event in the counts.
+    fn write_samples(&mut self, events: &[u32]) -> Result<()> {
         let keys: Vec<u32> = self
             .profile
             .labels
@@ -130,7 +130,6 @@ impl<W: Write> Pprof<W> {
             .map(|label| self.profile.strings.intern(label.key().as_bytes()))
             .collect();
         let counts = std::mem::take(&mut self.profile.counts);
-        let events = self.profile.events.list().len();
         let labels = std::mem::take(&mut self.profile.labels);
         let mut sample = SampleMessage::default();
         counts.finish_numbers(&mut |numbers, sums| {
@@ -207,12 +206,13 @@ struct SampleMessage {
 }
 
 impl SampleMessage {
-    /// Returns a sample. The numbers are the event, the labels, and the locations.
+    /// Returns a sample. The numbers are the event, whose number among the types is in `events`, the
+    /// labels, and the locations.
     fn of(
         &mut self,
         numbers: &[u32],
         sums: Sums,
-        events: usize,
+        events: &[u32],
         labels: &[Label],
         keys: &[u32],
     ) -> &Message {
@@ -226,9 +226,10 @@ impl SampleMessage {
         }
         message.packed(1, packed);
         packed.clear();
-        for number in 0..events {
-            let is_it = usize::try_from(*event) == Ok(number);
-            let (samples, weight) = if is_it {
+        let event = usize::try_from(*event).ok();
+        let event = event.and_then(|at| events.get(at)).copied();
+        for number in (0_u32..).take(events.len()) {
+            let (samples, weight) = if event == Some(number) {
                 (sums.samples, sums.weight)
             } else {
                 (0, 0)
@@ -257,8 +258,9 @@ impl<W: Write> Sink for Pprof<W> {
     }
 
     fn finish(&mut self, tables: &Tables) -> Result<()> {
+        let events = self.profile.sort_events();
         self.write_types()?;
-        self.write_samples()?;
+        self.write_samples(&events)?;
         self.write_tables(tables)?;
         self.out.flush().map_err(Error::Output)?;
         self.out.get_mut().try_finish().map_err(Error::Output)

@@ -269,6 +269,21 @@ impl Profile {
         Ok(())
     }
 
+    /// Numbers the events in the order of their attributes. Returns the new number of each old one,
+    /// which the counts have.
+    pub fn sort_events(&mut self) -> Vec<u32> {
+        let numbers = self.events.sort();
+        let old = std::mem::take(&mut self.periods);
+        self.periods = vec![None; numbers.len()];
+        for (&number, period) in numbers.iter().zip(old) {
+            let at = usize::try_from(number).ok();
+            if let Some(new) = at.and_then(|at| self.periods.get_mut(at)) {
+                *new = period;
+            }
+        }
+        numbers
+    }
+
     /// Counts a sample of an event in a known stack, if this has the same labels. Returns whether
     /// it was counted. `start` has the numbers before those of the locations.
     fn count_known(&mut self, start: &mut [u32], event: u32, weight: u64, known: CountId) -> bool {

@@ -119,6 +119,12 @@ impl<W: Write> Speedscope<W> {
     }
 
     fn write(&mut self, tables: &Tables) -> Result<()> {
+        let numbers = self.events.sort();
+        for profile in &mut self.profiles {
+            let at = usize::try_from(profile.event).ok();
+            let number = at.and_then(|at| numbers.get(at)).copied();
+            profile.event = number.unwrap_or_default();
+        }
         self.profiles.sort_by_key(|profile| {
             (
                 profile.event,
@@ -143,10 +149,7 @@ impl<W: Write> Speedscope<W> {
         )
         .as_bytes())?;
         for (at, profile) in profiles.iter().enumerate() {
-            let event = usize::try_from(profile.event)
-                .ok()
-                .and_then(|at| events.list().get(at));
-            let unit = match event {
+            let unit = match events.get(profile.event) {
                 Some(Event { is_time: true, .. }) => "nanoseconds",
                 _ => "none",
             };

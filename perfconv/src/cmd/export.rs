@@ -25,12 +25,12 @@ use perfdata_convert::io::{Input, Output};
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage};
 use perfdata_convert::stages::callchains::Callchains;
-use perfdata_convert::stages::slice::Slice;
+use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 
 /// The reason why there is no output.
 pub(super) const NO_SAMPLES: &str = "the recording contains no samples";
 
-/// Maximum number of objects without names that are listed.
+/// Maximum number of objects without names, and of other events, that are listed.
 const MOST_LISTED: usize = 5;
 
 /// Exports according to `args`. `several` contains the inputs.
@@ -91,14 +91,7 @@ fn export_one(
             Format::Folded => {
                 let mut sink = folded(args, out);
                 let mut exported = read(recording, &mut sink)?;
-                if sink.others() > 0 {
-                    let event = sink.event().unwrap_or_default();
-                    exported.notes.push(format!(
-                        "only the samples of {} are counted, not {} of other events: --event selects one",
-                        String::from_utf8_lossy(event),
-                        suggestions::count(sink.others(), "sample")
-                    ));
-                }
+                exported.notes.extend(other_events(&sink.events()));
                 exported
             }
             Format::Flamegraph | Format::Svg => {
@@ -107,11 +100,17 @@ fn export_one(
                     _ => FlameGraphForm::Page,
                 };
                 let mut sink = FlameGraph::new(out, form, name);
-                let Some(other) = &args.diff else {
-                    return Ok(vec![read(recording, &mut sink)?]);
-                };
-                sink = sink.with_other(other.as_os_str().as_encoded_bytes());
-                return Ok(vec![read(recording, &mut sink)?, read(other, &mut sink)?]);
+                if let Some(other) = &args.diff {
+                    sink = sink.with_other(other.as_os_str().as_encoded_bytes());
+                }
+                let mut exported = vec![read(recording, &mut sink)?];
+                if let Some(other) = &args.diff {
+                    exported.push(read(other, &mut sink)?);
+                }
+                if let (FlameGraphForm::Picture, Some(last)) = (form, exported.last_mut()) {
+                    last.notes.extend(other_events(&sink.events()));
+                }
+                return Ok(exported);
             }
             Format::Pprof => {
                 let mut sink = Pprof::new(out).with_labels(labels(args));
@@ -139,6 +138,27 @@ fn export_one(
         tell(exported, messages);
     }
     Ok(())
+}
+
+/// Returns which event is counted, and which are not, with their numbers of samples; `None` if only one
+/// event has samples.
+fn other_events(events: &[(&[u8], u64)]) -> Option<String> {
+    let (first, others) = events.split_first()?;
+    let text = |(name, samples): &(&[u8], u64)| {
+        let samples = suggestions::count(*samples, "sample");
+        format!("{} ({samples})", String::from_utf8_lossy(name))
+    };
+    let mut list: Vec<String> = others.iter().take(MOST_LISTED).map(text).collect();
+    if let Some(more) = others.len().checked_sub(MOST_LISTED).filter(|&more| more > 0) {
+        list.push(format!("{more} more"));
+    }
+    (!others.is_empty()).then(|| {
+        format!(
+            "only {} is counted, not {}: --event selects another event",
+            text(first),
+            list.join(", ")
+        )
+    })
 }
 
 /// Refuses inlined functions and lines in formats that cannot contain them.
@@ -178,9 +198,23 @@ fn pass(
     path: &Path,
 ) -> Result<Exported> {
     let input = open(input, limits, messages)?;
-    let (mut samples, symbols, ending) = opened(args, input, limits)?;
-    let allow_empty = args.slice.allow_empty;
-    checked(&mut samples, symbols, sink, ending, path, allow_empty)
+    let select = args.slice.select(limits)?.map(|mut select| {
+        select.groups = true;
+        select
+    });
+    let events = select.as_ref().filter(|select| !select.invert);
+    let events = events.and_then(|select| select.events.clone());
+    let (mut samples, symbols, ending) = opened_slice(args, input, select)?;
+    let sink = Checked {
+        sink,
+        ending: Some(ending),
+        result: None,
+        allow_empty: args.slice.allow_empty,
+        has_content: false,
+        events,
+        increases: Vec::new(),
+    };
+    checked(&mut samples, symbols, sink, path)
 }
 
 /// Opens the selected samples of `input`, and what finds the names of functions.
@@ -188,6 +222,14 @@ pub(super) fn opened(
     args: &ExportArgs,
     input: Input,
     limits: Limits,
+) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
+    opened_slice(args, input, args.slice.select(limits)?)
+}
+
+fn opened_slice(
+    args: &ExportArgs,
+    input: Input,
+    select: Option<Select>,
 ) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
     let symbols = match args.no_symbols {
         true => None,
@@ -198,7 +240,7 @@ pub(super) fn opened(
         ),
     };
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if let Some(select) = args.slice.select(limits)? {
+    if let Some(select) = select {
         stages.push(Box::new(Slice::new(select)));
     }
     if args.convert_callchain {
@@ -281,6 +323,24 @@ struct Checked<'a> {
     /// Whether an output without samples is wanted.
     allow_empty: bool,
     has_content: bool,
+    /// The selected events, if not all: of the samples with the counters of a group, the others are
+    /// left out.
+    events: Option<Patterns>,
+    /// Of the current sample, the counters of these events.
+    increases: Vec<(usize, u64)>,
+}
+
+impl Checked<'_> {
+    /// Sets the counters of the selected events. Returns whether there are any.
+    fn select_counters(&mut self, events: &Patterns, sample: &ResolvedSample<'_>) -> bool {
+        let (session, recording) = (sample.sample.session(), sample.sample.recording());
+        let all = sample.counters.into_iter().flatten().copied();
+        self.increases.clear();
+        self.increases.extend(all.filter(|&(event, _)| {
+            events.contains(&session.name_of_event(recording, event))
+        }));
+        !self.increases.is_empty()
+    }
 }
 
 impl Sink for Checked<'_> {
@@ -293,8 +353,19 @@ impl Sink for Checked<'_> {
     }
 
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
+        if let Some(events) = self.events.take() {
+            let is_selected = sample.counters.is_none() || self.select_counters(&events, sample);
+            self.events = Some(events);
+            if !is_selected {
+                return Ok(());
+            }
+        }
         self.has_content = true;
-        self.sink.sample(sample)
+        let mut sample = *sample;
+        if self.events.is_some() && sample.counters.is_some() {
+            sample.counters = Some(&self.increases);
+        }
+        self.sink.sample(&sample)
     }
 
     fn record(&mut self, record: &RecordRef<'_>) -> perfdata_export::Result<()> {
@@ -324,18 +395,9 @@ impl Sink for Checked<'_> {
 fn checked<S: perfdata_core::read::RecordSource>(
     samples: &mut Samples<S>,
     symbols: Option<Symbolizer>,
-    sink: &mut dyn Sink,
-    ending: Ending,
+    mut checked: Checked<'_>,
     path: &Path,
-    allow_empty: bool,
 ) -> Result<Exported> {
-    let mut checked = Checked {
-        sink,
-        ending: Some(ending),
-        result: None,
-        allow_empty,
-        has_content: false,
-    };
     let exported = export(samples, symbols, &mut checked);
     let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
     Ok(Exported {

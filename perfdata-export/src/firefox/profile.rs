@@ -170,6 +170,13 @@ impl<W: Write> Firefox<W> {
 
     /// Writes all threads, by process.
     fn write_threads(&mut self) -> Result<()> {
+        let numbers = self.events.sort();
+        let number = |event: u32| {
+            let at = usize::try_from(event).ok();
+            at.and_then(|at| numbers.get(at))
+                .copied()
+                .unwrap_or_default()
+        };
         let list = &self.threads.list;
         let mut processes: HashMap<u32, &[u8], RandomState> = HashMap::default();
         for thread in list.iter().filter(|thread| thread.tid == thread.pid) {
@@ -183,7 +190,8 @@ impl<W: Write> Firefox<W> {
             .collect();
         order.sort_by_key(|(track, thread)| {
             let is_other = thread.tid != thread.pid;
-            (thread.pid, is_other, thread.tid, track.thread, track.event)
+            let event = number(track.event);
+            (thread.pid, is_other, thread.tid, track.thread, event)
         });
         let first = self.first_time.unwrap_or(0);
         let since = |time: u64| milliseconds(first, time);
@@ -192,9 +200,7 @@ impl<W: Write> Firefox<W> {
         let mut mains: HashMap<u32, usize, RandomState> = HashMap::default();
         for (at, (track, thread)) in order.into_iter().enumerate() {
             mains.entry(thread.pid).or_insert(at);
-            let event = usize::try_from(track.event)
-                .ok()
-                .and_then(|at| self.events.list().get(at));
+            let event = self.events.get(number(track.event));
             let mut name = thread.comm.to_vec();
             if let Some(cpu) = thread.cpu {
                 name.extend(format!(" (CPU {cpu})").bytes());

@@ -66,7 +66,8 @@ struct GivenUp {
 ///
 /// The width of a function is the share of the samples in which it was running or had called the
 /// function that was running; functions are below their callers, or above with the root at the
-/// bottom. The page also selects events, parts of the time, threads and CPUs, searches, and shows
+/// bottom. The picture shows the first event of the command line of `perf record` that has samples, the
+/// page begins with it. The page also selects events, parts of the time, threads and CPUs, searches, and shows
 /// the callers of functions. It is one file that loads nothing.
 ///
 /// With [`with_other`](Self::with_other), the graph shows the differences between two recordings.
@@ -122,6 +123,12 @@ impl<W: Write> FlameGraph<W> {
             other: Some(name.into()),
             ..self
         }
+    }
+
+    /// Returns the names of the events that have samples, and their numbers of samples, in the order
+    /// of the command line of `perf record`.
+    pub fn events(&self) -> Vec<(&[u8], u64)> {
+        self.events.with_samples()
     }
 
     /// Returns the number of a sample's thread.
@@ -233,11 +240,15 @@ impl<W: Write> Sink for FlameGraph<W> {
 
     fn finish(&mut self, _: &Tables) -> Result<()> {
         if let Some(name) = self.other.take() {
+            self.events.begin_next();
             self.sides.push(Side::new(name));
             self.thread_ids.clear();
             self.frames.forget_ids();
             return Ok(());
         }
+        let numbers = self.events.sort();
+        self.rows
+            .change(|key| key.event = number(&numbers, key.event));
         match self.form {
             FlameGraphForm::Page => self.write_page(),
             FlameGraphForm::Picture => self.write_picture(),

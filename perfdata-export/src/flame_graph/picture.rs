@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 
 use super::FlameGraph;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::shown::{Code, Shown};
 use crate::text::push_text;
 use crate::tree::Tree;
@@ -30,10 +31,10 @@ struct Pair {
 }
 
 impl<W: Write> FlameGraph<W> {
-    /// Writes the picture: the first event with samples of the first recording.
+    /// Writes the picture of the first event.
     pub(super) fn write_picture(&mut self) -> Result<()> {
         let sorted = self.rows.sorted();
-        let event = sorted.first().map_or(0, |row| row.0.event);
+        let event = 0;
         let of_side = |side: u8| {
             let rows = sorted.iter();
             let rows = rows.filter(move |row| row.0.event == event && row.0.side == side);
@@ -51,11 +52,6 @@ impl<W: Write> FlameGraph<W> {
                 .map(|frame| &*frame.name)
                 .collect::<Vec<_>>(),
         );
-        let name = usize::try_from(event)
-            .ok()
-            .and_then(|at| self.events.list().get(at))
-            .map(|event| event.name.clone())
-            .unwrap_or_default();
         let picture = Picture {
             frames: self.frames.list(),
             tree: &self.tree,
@@ -63,7 +59,7 @@ impl<W: Write> FlameGraph<W> {
             other: &other,
             is_difference: self.sides.len() > 1,
             children: &children,
-            event: text(&name),
+            event: self.events.get(event),
         };
         let titles = self.sides.iter().map(|side| text(&side.name));
         let titles: Vec<String> = titles.collect();
@@ -112,7 +108,7 @@ struct Picture<'a> {
     other: &'a [u64],
     is_difference: bool,
     children: &'a HashMap<u32, Vec<u32>, RandomState>,
-    event: String,
+    event: Option<&'a Event>,
 }
 
 /// A node and its place.
@@ -133,6 +129,12 @@ impl Picture<'_> {
             own: of(self.own),
             other: of(self.other),
         }
+    }
+
+    /// Returns a sum with its unit.
+    fn amount(&self, sum: u64) -> String {
+        let amount = self.event.map(|event| event.amount(sum));
+        escaped(&amount.unwrap_or_else(|| sum.to_string()))
     }
 
     /// Returns the places of all nodes that are wide enough.
@@ -170,15 +172,16 @@ impl Picture<'_> {
         let depth = placed.iter().map(|place| place.depth).max().unwrap_or(0);
         let rows = depth.saturating_add(1).saturating_mul(ROW);
         let height = rows.saturating_add(MARGIN.saturating_mul(2));
+        let event = text(self.event.map_or(b"", |event| &event.name));
+        let total = self.amount(self.pair(0).own);
         let mut out = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
              <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
              viewBox=\"0 0 {WIDTH} {height}\" font-family=\"monospace\" font-size=\"11\">\n\
-             <title>{title}</title>\n\
+             <title>{title}: {event}</title>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fcfcfa\"/>\n\
-             <text x=\"{}\" y=\"19\" text-anchor=\"middle\" font-size=\"14\">{title}: {}</text>\n",
+             <text x=\"{}\" y=\"19\" text-anchor=\"middle\" font-size=\"14\">{title}: {event}, {total}</text>\n",
             WIDTH / 2.0,
-            self.event,
         );
         for place in &placed {
             let y = height
@@ -200,7 +203,7 @@ impl Picture<'_> {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let own = share(pair.own, all.own);
         let difference = own - share(pair.other, all.other);
-        let mut label = format!("{} ({}, {own:.2}%", escaped(&name), pair.own);
+        let mut label = format!("{} ({}, {own:.2}%", escaped(&name), self.amount(pair.own));
         if self.is_difference {
             label.push_str(&format!(", {difference:+.2}%"));
         }

@@ -26,6 +26,7 @@ mod patience;
 mod pictures;
 mod reports;
 mod sanitize;
+mod several_events;
 mod signals;
 mod split;
 mod stalled;

@@ -15,7 +15,7 @@ use crate::otlp::check_otlp;
 use crate::pprof::check_pprof;
 
 /// The number of samples and the sum of their weights, by event, without dummy events; and the name
-/// of the first event. Samples with counters are samples of each event whose counter increased.
+/// of the first event with samples, in the order of the attributes. Samples with counters are samples of each event whose counter increased.
 pub type Totals = (BTreeMap<Vec<u8>, (u64, u64)>, Option<Vec<u8>>);
 
 fn totals(recording: &Recording) -> Option<Totals> {
@@ -29,7 +29,6 @@ fn totals(recording: &Recording) -> Option<Totals> {
             continue;
         }
         let name = sample.event_name().to_vec();
-        totals.1.get_or_insert_with(|| name.clone());
         let mut counted = vec![(name, sample.weight())];
         if sample.attr()?.sample_type.has(SampleType::READ) {
             let Body::Sample(decoded) = sample.record().decode().ok()?.body else {
@@ -43,6 +42,11 @@ fn totals(recording: &Recording) -> Option<Totals> {
             sums.1 += weight;
         }
     }
+    let (session, recording) = (samples.session(), samples.recording());
+    let names = (0..recording.events.len()).map(|at| session.name_of_event(recording, at));
+    totals.1 = names
+        .map(std::borrow::Cow::into_owned)
+        .find(|name| totals.0.contains_key(name));
     Some(totals)
 }
 
@@ -107,6 +111,17 @@ fn check_folded(recording: &Recording, totals: &Totals) -> Result<(), String> {
     }
 }
 
+/// Checks that the first thing that a format shows is that of the first event.
+fn check_first(format: &str, name: Option<&str>, totals: &Totals) -> Result<(), String> {
+    let Some(first) = totals.1.as_deref().and_then(|name| std::str::from_utf8(name).ok()) else {
+        return Ok(());
+    };
+    match name {
+        Some(name) if name.starts_with(first) => Ok(()),
+        _ => Err(format!("{format}: {name:?} comes first, expected {first}")),
+    }
+}
+
 fn check_speedscope(recording: &Recording, totals: &Totals) -> Result<(), String> {
     let mut out = Vec::new();
     run(recording, &mut Speedscope::new(&mut out, b"a \"name\"\n"));
@@ -117,6 +132,7 @@ fn check_speedscope(recording: &Recording, totals: &Totals) -> Result<(), String
         return Err("a frame without a name".into());
     }
     let mut all = BTreeMap::new();
+    check_first("speedscope", file["profiles"][0]["name"].as_str(), totals)?;
     let mut threads: BTreeMap<String, u64> = BTreeMap::new();
     for profile in list(&file["profiles"]) {
         let (samples, weights) = (list(&profile["samples"]), list(&profile["weights"]));
@@ -219,6 +235,7 @@ fn check_flame_graph(recording: &Recording, totals: &Totals) -> Result<(), Strin
     if of(&sums) != of(&totals.0) {
         return Err(format!("flame graph: {sums:?}, expected {:?}", totals.0));
     }
+    check_first("flame graph", data["events"][0][0].as_str(), totals)?;
     let mut out = Vec::new();
     run(
         recording,

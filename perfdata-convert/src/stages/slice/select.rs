@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use perfdata_core::Recording;
-use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
+use perfdata_core::attr::{Attr, EventType, ReadFormat, SampleType, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{SampleView, is_known_time};
@@ -37,6 +37,9 @@ pub struct Select {
     pub cpus: Option<Cpus>,
     /// Names of events, with their modifiers.
     pub events: Option<Patterns>,
+    /// Also the samples that contain the counters of a group (`perf record -e '{…}:S'`), of which one
+    /// may be that of a selected event. Not with `invert`.
+    pub groups: bool,
     /// Only each n-th of the samples that meet the other conditions, starting with the first, in
     /// the order of time.
     pub every: Option<NonZeroU64>,
@@ -157,7 +160,11 @@ impl Conditions {
             cpus: select.cpus.clone(),
             events: events
                 .map(|patterns| events_called(patterns, recording, names))
-                .transpose()?,
+                .transpose()?
+                .map(|selected| match select.groups && !select.invert {
+                    true => with_groups(selected, recording),
+                    false => selected,
+                }),
         })
     }
 
@@ -215,6 +222,16 @@ impl Conditions {
             _ => false,
         }
     }
+}
+
+/// Adds the events whose samples contain the counters of a group.
+fn with_groups(mut selected: Vec<bool>, recording: &Recording) -> Vec<bool> {
+    for (is_selected, event) in selected.iter_mut().zip(recording.events.iter()) {
+        let attr = &event.attr;
+        *is_selected |= attr.sample_type.has(SampleType::READ)
+            && attr.read_format.has(ReadFormat::GROUP);
+    }
+    selected
 }
 
 /// Returns for each event whether its name matches one of the patterns.
