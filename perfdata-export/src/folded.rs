@@ -53,7 +53,7 @@ type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 ///
 /// Names follow the rules of `inferno-collapse-perf`: blanks in the name of a thread become `_`,
 /// semicolons become `:`, lists of arguments are removed, frames without a name are `[MODULE]`, or
-/// `[unknown]` without a mapping. A sample without frames is counted for its thread, as
+/// `[unknown]` without a mapping: one for several such frames in a row. A sample without frames is counted for its thread, as
 /// `stackcollapse-perf.pl` does. Control characters and bytes that are not UTF-8 become U+FFFD and
 /// two hexadecimal digits.
 ///
@@ -72,13 +72,14 @@ pub struct Folded<W> {
     keys: HashMap<Key, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
-    /// Where stacks that repeat were counted last.
-    stacks: ByKept<CountId>,
+    /// Where stacks that repeat were counted last, and their numbers of frames that are left out.
+    stacks: ByKept<(CountId, u64)>,
     /// The text of frames about which nothing is known.
     unknown: Option<u32>,
     events: Events,
     /// The number of the event that is counted: the first one so far.
     event: Option<u32>,
+    left_out: u64,
     stack: Vec<u32>,
 }
 
@@ -184,6 +185,7 @@ impl<W: Write> Folded<W> {
             unknown: None,
             events: Events::default(),
             event: None,
+            left_out: 0,
             stack: Vec::new(),
         }
     }
@@ -227,15 +229,22 @@ impl<W: Write> Folded<W> {
         self.events.with_samples()
     }
 
+    /// Returns the number of frames without a mapping that are left out because they follow another
+    /// one.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// Returns the weight of a sample; `None` if another event than that of the sample is counted.
     /// Forgets what was counted if its event precedes that of the samples before.
     fn weight(&mut self, sample: &ResolvedSample<'_>) -> Option<u64> {
         let counted = self.events.counted(sample);
         let events = &self.events;
-        let (event, weight) = counted.reduce(|first, next| match events.precedes(next.0, first.0) {
-            true => next,
-            false => first,
-        })?;
+        let (event, weight) =
+            counted.reduce(|first, next| match events.precedes(next.0, first.0) {
+                true => next,
+                false => first,
+            })?;
         if let Some(known) = self.event.replace(event)
             && known != event
         {
@@ -243,6 +252,7 @@ impl<W: Write> Folded<W> {
                 self.event = Some(known);
                 return None;
             }
+            self.left_out = 0;
             self.counts = Counts::default();
             self.stacks = ByKept::default();
         }
@@ -369,11 +379,13 @@ impl<W: Write> Sink for Folded<W> {
         };
         let root = self.root_of(sample);
         // The frames of a stack have the same texts in all threads with the same name.
-        if let Some(&known) = self.stacks.get(sample.stack)
+        if let Some(&(known, left_out)) = self.stacks.get(sample.stack)
             && self.counts.add_to(known, &[root], weight)
         {
+            self.left_out = self.left_out.saturating_add(left_out);
             return Ok(());
         }
+        let mut left_out = 0_u64;
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         stack.push(root);
@@ -388,12 +400,20 @@ impl<W: Write> Sink for Folded<W> {
                     text
                 }
             };
+            // Programs without frame pointers have callchains of words that are no addresses of code,
+            // in rows of any length.
+            let is_first = stack.len() == 1;
+            if self.unknown == Some(text) && !is_first && stack.last() == Some(&text) {
+                left_out = left_out.saturating_add(1);
+                continue;
+            }
             stack.push(text);
         }
+        self.left_out = self.left_out.saturating_add(left_out);
         let texts = &self.texts;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
         let counted = self.counts.add(&stack, weight, text)?;
-        self.stacks.set(sample.stack, counted);
+        self.stacks.set(sample.stack, (counted, left_out));
         self.stack = stack;
         Ok(())
     }

@@ -33,6 +33,18 @@ pub(crate) struct Shown {
     pub source: Option<(Arc<[u8]>, u32)>,
 }
 
+impl Shown {
+    /// Returns what is shown for the name of a thread.
+    pub fn of_comm(comm: Box<[u8]>) -> Self {
+        Shown {
+            name: comm,
+            module: Box::default(),
+            code: Code::Unknown,
+            source: None,
+        }
+    }
+}
+
 /// A list without duplicates.
 #[derive(Debug)]
 pub(crate) struct Interned<T> {

@@ -47,6 +47,17 @@ impl Tree {
         &self.nodes
     }
 
+    /// Returns the numbers and frames of a node and its callers, without the root.
+    pub fn path(&self, node: u32) -> impl Iterator<Item = (u32, u32)> {
+        let mut next = node;
+        std::iter::from_fn(move || {
+            let number = next;
+            let node = self.nodes.get(usize::try_from(number).ok()?)?;
+            next = node.parent;
+            (number != ROOT).then_some((number, node.frame))
+        })
+    }
+
     /// Returns the sums of all nodes: what `own` has for a node, and the sums of its children.
     pub fn sums(&self, own: impl IntoIterator<Item = (u32, u64)>) -> Vec<u64> {
         let mut sums = vec![0_u64; self.nodes.len()];

@@ -83,7 +83,12 @@ fn export_one(
         .collect();
     let output =
         Output::create_beside(path, &inputs, args.output.force)?.synced(!args.output.no_sync);
-    let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
+    // The text of perf script has a line for each counter of a group.
+    let groups = format != Format::PerfScript;
+    let read = |input: &Path, sink: &mut dyn Sink| {
+        let input = open(input, limits, messages)?;
+        pass(args, input, limits, groups, sink, path)
+    };
     let name = recording.file_name().unwrap_or_default().as_encoded_bytes();
     let write = |out: &mut dyn Write| {
         let out = BufWriter::new(out);
@@ -92,6 +97,12 @@ fn export_one(
                 let mut sink = folded(args, out);
                 let mut exported = read(recording, &mut sink)?;
                 exported.notes.extend(other_events(&sink.events()));
+                if sink.left_out() > 0 {
+                    exported.notes.push(format!(
+                        "{} without a mapping left out, each after another one: programs without frame pointers have such callchains",
+                        suggestions::count(sink.left_out(), "frame")
+                    ));
+                }
                 exported
             }
             Format::Flamegraph | Format::Svg => {
@@ -149,7 +160,11 @@ fn other_events(events: &[(&[u8], u64)]) -> Option<String> {
         format!("{} ({samples})", String::from_utf8_lossy(name))
     };
     let mut list: Vec<String> = others.iter().take(MOST_LISTED).map(text).collect();
-    if let Some(more) = others.len().checked_sub(MOST_LISTED).filter(|&more| more > 0) {
+    if let Some(more) = others
+        .len()
+        .checked_sub(MOST_LISTED)
+        .filter(|&more| more > 0)
+    {
         list.push(format!("{more} more"));
     }
     (!others.is_empty()).then(|| {
@@ -188,21 +203,23 @@ fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T
     Ok(result)
 }
 
-/// Passes the selected samples of `input` to `sink`, which writes to `path`.
+/// Passes the selected samples of `input` to `sink`, which writes to `path`. `groups` tells whether
+/// single counters in samples can be selected.
 fn pass(
     args: &ExportArgs,
-    input: &Path,
+    input: Input,
     limits: Limits,
-    messages: Messages,
+    groups: bool,
     sink: &mut dyn Sink,
     path: &Path,
 ) -> Result<Exported> {
-    let input = open(input, limits, messages)?;
     let select = args.slice.select(limits)?.map(|mut select| {
-        select.groups = true;
+        select.groups = groups;
         select
     });
-    let events = select.as_ref().filter(|select| !select.invert);
+    let events = select
+        .as_ref()
+        .filter(|select| select.groups && !select.invert);
     let events = events.and_then(|select| select.events.clone());
     let (mut samples, symbols, ending) = opened_slice(args, input, select)?;
     let sink = Checked {
@@ -336,9 +353,9 @@ impl Checked<'_> {
         let (session, recording) = (sample.sample.session(), sample.sample.recording());
         let all = sample.counters.into_iter().flatten().copied();
         self.increases.clear();
-        self.increases.extend(all.filter(|&(event, _)| {
-            events.contains(&session.name_of_event(recording, event))
-        }));
+        self.increases.extend(
+            all.filter(|&(event, _)| events.contains(&session.name_of_event(recording, event))),
+        );
         !self.increases.is_empty()
     }
 }

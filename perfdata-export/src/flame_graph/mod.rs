@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::events::Events;
 use crate::resolve::{ResolvedSample, Sink};
 use crate::shown::{Interned, ShownFrames};
-use crate::tables::Tables;
+use crate::tables::{Tables, UNKNOWN};
 use crate::tree::{ROOT, Tree};
 use rows::{Key, NONE, Rows};
 
@@ -72,6 +72,9 @@ struct GivenUp {
 ///
 /// With [`with_other`](Self::with_other), the graph shows the differences between two recordings.
 ///
+/// If threads with different names were sampled, their names are the first level. Several frames in a
+/// row without a mapping are one frame, which says how many they are at most.
+///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///
 /// # Memory
@@ -92,6 +95,8 @@ pub struct FlameGraph<W> {
     thread_ids: HashMap<(ThreadId, CommId), u32, RandomState>,
     frames: ShownFrames,
     tree: Tree,
+    /// For nodes in place of several frames in a row without a mapping, their maximum number.
+    unmapped: HashMap<u32, u32, RandomState>,
     rows: Rows,
     given_up: GivenUp,
 }
@@ -109,6 +114,7 @@ impl<W: Write> FlameGraph<W> {
             thread_ids: HashMap::default(),
             frames: ShownFrames::default(),
             tree: Tree::new(),
+            unmapped: HashMap::default(),
             rows: Rows::default(),
             given_up: GivenUp::default(),
         }
@@ -163,6 +169,50 @@ impl<W: Write> FlameGraph<W> {
             .change(|key| key.thread = number(&numbers, key.thread));
     }
 
+    /// Sees a number of frames in a row without a mapping, which a node stands for.
+    fn see_unmapped(&mut self, node: u32, len: u32) {
+        let most = self.unmapped.entry(node).or_default();
+        *most = len.max(*most);
+    }
+
+    /// Gives the nodes without a mapping their new numbers.
+    fn renumber_unmapped(&mut self, numbers: &[u32]) {
+        for (node, len) in std::mem::take(&mut self.unmapped) {
+            let node = number(numbers, node);
+            if self.is_unknown(node) {
+                self.see_unmapped(node, len);
+            }
+        }
+    }
+
+    /// Returns whether nothing is known about the frame of a node.
+    fn is_unknown(&self, node: u32) -> bool {
+        let node = usize::try_from(node).ok();
+        let node = node.and_then(|at| self.tree.nodes().get(at));
+        let frame = node.and_then(|node| usize::try_from(node.frame).ok());
+        let frame = frame.and_then(|at| self.frames.list().get(at));
+        frame.is_some_and(|frame| *frame.name == *UNKNOWN.as_bytes())
+    }
+
+    /// Returns the node of a stack.
+    fn node(&mut self, resolved: &ResolvedSample<'_>) -> u32 {
+        let mut node = ROOT;
+        // The frame without a mapping before this one, and how many there are.
+        let (mut unmapped, mut len) = (None, 0_u32);
+        for frame in resolved.frames.iter().rev() {
+            let is_unmapped = frame.module.is_none() && frame.function.is_none();
+            let number = self.frames.number(frame, resolved.tables);
+            if is_unmapped && unmapped == Some(number) {
+                len = len.saturating_add(1);
+                self.see_unmapped(node, len);
+                continue;
+            }
+            (unmapped, len) = (is_unmapped.then_some(number), 1);
+            node = self.tree.child(node, number);
+        }
+        node
+    }
+
     /// Shows rare stacks as their callers.
     #[cold]
     fn prune(&mut self) {
@@ -174,6 +224,7 @@ impl<W: Write> FlameGraph<W> {
             let numbers = self.tree.prune(&sums, self.given_up.least);
             self.rows
                 .change(|key| key.node = number(&numbers, key.node));
+            self.renumber_unmapped(&numbers);
             if self.tree.nodes().len() == 1 {
                 return;
             }
@@ -205,11 +256,7 @@ impl<W: Write> Sink for FlameGraph<W> {
             return Ok(());
         }
         let thread = self.thread(resolved);
-        let mut node = ROOT;
-        for frame in resolved.frames.iter().rev() {
-            let frame = self.frames.number(frame, resolved.tables);
-            node = self.tree.child(node, frame);
-        }
+        let node = self.node(resolved);
         let number = self.sides.len().saturating_sub(1);
         let mut since = None;
         if let Some(side) = self.sides.last_mut() {

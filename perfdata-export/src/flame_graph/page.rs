@@ -111,6 +111,12 @@ impl<W: Write> FlameGraph<W> {
             self.frames.list(),
             &self.tree,
         )?;
+        let unmapped = self.unmapped.iter().map(|(&node, &len)| (node, len));
+        let mut unmapped: Vec<(u32, u32)> = unmapped.collect();
+        unmapped.sort_unstable();
+        json.list("unmapped", &unmapped, |(node, len)| {
+            format!("[{node},{len}]")
+        })?;
         write_rows(&mut json, &self.rows)?;
         json.put("}")?;
         json.put(after)?;

@@ -5,12 +5,14 @@ use std::io::Write;
 
 use foldhash::fast::RandomState;
 
-use super::FlameGraph;
+use super::rows::Key;
+use super::{FlameGraph, number};
+use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::shown::{Code, Shown};
+use crate::shown::{Code, Interned, Shown};
 use crate::text::push_text;
-use crate::tree::Tree;
+use crate::tree::{ROOT, Tree};
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1200.0;
@@ -33,28 +35,23 @@ struct Pair {
 impl<W: Write> FlameGraph<W> {
     /// Writes the picture of the first event.
     pub(super) fn write_picture(&mut self) -> Result<()> {
-        let sorted = self.rows.sorted();
         let event = 0;
+        let mut rows = self.rows.sorted();
+        rows.retain(|row| row.0.event == event);
+        let mut frames = self.frames.list().to_vec();
+        self.add_comms(&mut rows, &mut frames);
         let of_side = |side: u8| {
-            let rows = sorted.iter();
-            let rows = rows.filter(move |row| row.0.event == event && row.0.side == side);
+            let rows = rows.iter().filter(move |row| row.0.side == side);
             rows.map(|row| (row.0.node, row.1.weight))
         };
         let own = self.tree.sums(of_side(0));
         let other = self.tree.sums(of_side(1));
-        let children = children(
-            &self.tree,
-            &own,
-            &self
-                .frames
-                .list()
-                .iter()
-                .map(|frame| &*frame.name)
-                .collect::<Vec<_>>(),
-        );
+        let names: Vec<&[u8]> = frames.iter().map(|frame| &*frame.name).collect();
+        let children = children(&self.tree, &own, &names);
         let picture = Picture {
-            frames: self.frames.list(),
+            frames: &frames,
             tree: &self.tree,
+            unmapped: &self.unmapped,
             own: &own,
             other: &other,
             is_difference: self.sides.len() > 1,
@@ -66,6 +63,45 @@ impl<W: Write> FlameGraph<W> {
         let svg = picture.draw(&titles.join(" compared with "));
         self.out.write_all(svg.as_bytes()).map_err(Error::Output)?;
         self.out.flush().map_err(Error::Output)
+    }
+
+    /// Makes the names of threads the outermost frames of all stacks, if there are several.
+    fn add_comms(&mut self, rows: &mut [(Key, Sums)], frames: &mut Vec<Shown>) {
+        let mut comms = Interned::default();
+        let comm_of = |thread: u32| {
+            let at = usize::try_from(thread).ok();
+            let thread = at.and_then(|at| self.threads.list.get(at));
+            thread.map(|thread| thread.comm.clone()).unwrap_or_default()
+        };
+        let numbers = rows.iter().map(|row| comms.number(comm_of(row.0.thread)));
+        let numbers: Vec<u32> = numbers.collect();
+        if comms.list.len() < 2 {
+            return;
+        }
+        // Those that are too narrow to be drawn are not needed for each name.
+        let own = rows.iter().filter(|row| row.0.side == 0);
+        let sums = self.tree.sums(own.map(|row| (row.0.node, row.1.weight)));
+        let total = sums.first().copied().unwrap_or_default();
+        let least = (total as f64 * LEAST / WIDTH) as u64;
+        let shown = self.tree.prune(&sums, least.max(1));
+        self.renumber_unmapped(&shown);
+        let first = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+        frames.extend(comms.list.into_iter().map(Shown::of_comm));
+        let old = std::mem::replace(&mut self.tree, Tree::new());
+        let unmapped = std::mem::take(&mut self.unmapped);
+        let mut path = Vec::new();
+        for (row, comm) in rows.iter_mut().zip(numbers) {
+            path.clear();
+            path.extend(old.path(number(&shown, row.0.node)));
+            let mut node = self.tree.child(ROOT, first.saturating_add(comm));
+            for (old, frame) in path.iter().rev().copied() {
+                node = self.tree.child(node, frame);
+                if let Some(&len) = unmapped.get(&old) {
+                    self.see_unmapped(node, len);
+                }
+            }
+            row.0.node = node;
+        }
     }
 }
 
@@ -104,6 +140,7 @@ fn escaped(text: &str) -> String {
 struct Picture<'a> {
     frames: &'a [Shown],
     tree: &'a Tree,
+    unmapped: &'a HashMap<u32, u32, RandomState>,
     own: &'a [u64],
     other: &'a [u64],
     is_difference: bool,
@@ -199,6 +236,9 @@ impl Picture<'_> {
         let frame = node.and_then(|node| self.frames.get(usize::try_from(node.frame).ok()?));
         let mut name = String::new();
         push_text(&mut name, frame.map_or(b"all", |frame| &frame.name));
+        if let Some(most) = self.unmapped.get(&place.node) {
+            name.push_str(&format!(" (up to {most} frames)"));
+        }
         let (pair, all) = (self.pair(place.node), self.pair(0));
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let own = share(pair.own, all.own);

@@ -29,6 +29,7 @@ mod sanitize;
 mod several_events;
 mod signals;
 mod split;
+mod stacks;
 mod stalled;
 mod system_calls;
 mod threads;

@@ -113,7 +113,11 @@ fn check_folded(recording: &Recording, totals: &Totals) -> Result<(), String> {
 
 /// Checks that the first thing that a format shows is that of the first event.
 fn check_first(format: &str, name: Option<&str>, totals: &Totals) -> Result<(), String> {
-    let Some(first) = totals.1.as_deref().and_then(|name| std::str::from_utf8(name).ok()) else {
+    let Some(first) = totals
+        .1
+        .as_deref()
+        .and_then(|name| std::str::from_utf8(name).ok())
+    else {
         return Ok(());
     };
     match name {

@@ -91,7 +91,10 @@ pub fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String>
     let first = totals.1.as_deref().map(String::from_utf8_lossy);
     let is_first = |name: &String| {
         types.contains(name)
-            && (name == "cpu" || first.as_ref().is_some_and(|first| name.starts_with(&**first)))
+            && (name == "cpu"
+                || first
+                    .as_ref()
+                    .is_some_and(|first| name.starts_with(&**first)))
     };
     match totals.1.is_none() || default.as_ref().is_some_and(is_first) {
         true => Ok(()),

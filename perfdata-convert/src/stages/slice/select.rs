@@ -228,8 +228,8 @@ impl Conditions {
 fn with_groups(mut selected: Vec<bool>, recording: &Recording) -> Vec<bool> {
     for (is_selected, event) in selected.iter_mut().zip(recording.events.iter()) {
         let attr = &event.attr;
-        *is_selected |= attr.sample_type.has(SampleType::READ)
-            && attr.read_format.has(ReadFormat::GROUP);
+        *is_selected |=
+            attr.sample_type.has(SampleType::READ) && attr.read_format.has(ReadFormat::GROUP);
     }
     selected
 }
