@@ -247,9 +247,16 @@ impl Conversion {
         }
         let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
-        let standard = match self.is_copy(reader.container_layout(), to) {
+        let is_copy = |conversion: &Self, reader: &BoxedSource| {
+            conversion.is_copy(reader.container_layout(), to) && !source.is_merged()
+        };
+        let standard = match is_copy(self, &reader) {
             true => None,
-            false => StandardLayout::of(&source, reader.container_layout(), &recording)?,
+            false => Some(StandardLayout::of(
+                &source,
+                reader.container_layout(),
+                &recording,
+            )?),
         };
         let mut standard_recording = recording.clone();
         if let Some(stage) = &standard {
@@ -258,7 +265,7 @@ impl Conversion {
         look_ahead(&mut self.stages, &source, &standard_recording, to)
             .map_err(Error::of_records)?;
         let is_moved = self.are_neutral();
-        let is_copy = self.is_copy(reader.container_layout(), to);
+        let is_copy = is_copy(self, &reader);
         let mut skipped = 0;
         let gaps = self.stages.first().and_then(|stage| stage.gaps());
         if let Some(gaps) = gaps {
@@ -269,10 +276,13 @@ impl Conversion {
             UpdateTimes::around(&mut self.stages, found, to);
         }
         if let Some(standard) = standard.filter(|_| !is_copy) {
-            // A slice is the first stage.
-            let first = self.stages.first();
-            let at = first.is_some_and(|stage| stage.requirements().comes_first);
-            self.stages.insert(usize::from(at), Box::new(standard));
+            // A slice selects records of the input, and the files of a directory come before it.
+            let mut stages = self.stages.iter();
+            let slice = stages.position(|stage| stage.requirements().comes_first);
+            let at = slice.map_or(usize::from(source.directory().is_some()), |at| {
+                at.saturating_add(1)
+            });
+            self.stages.insert(at, Box::new(standard));
         }
         add_container(&mut self.stages, found, to, self.limits);
         Ok((

@@ -145,6 +145,17 @@ impl FileLayout {
         }
     }
 
+    /// Returns whether the file can contain feature sections. They follow the records: without the
+    /// size of the records in the header, or without a bitmap, readers would interpret sections as
+    /// records.
+    pub fn has_room_for_features(&self) -> bool {
+        let is_unfinished = self
+            .place(Part::Data)
+            .is_some_and(|data| data.size != self.header.data.size);
+        self.place(Part::FeatureTable).is_some()
+            || !is_unfinished && !self.unexplained && self.header.features.is_some()
+    }
+
     /// Returns the feature sections, by number, that have an entry in the table but cannot be read:
     /// they are outside the file, or their bytes belong to another part.
     pub fn lost_sections(&self) -> impl Iterator<Item = (FeatureId, FileSection)> + '_ {
@@ -317,6 +328,17 @@ pub enum ContainerLayout {
 }
 
 impl ContainerLayout {
+    /// Returns the offset of a feature section in a file, in bytes.
+    pub fn section_offset(&self, id: FeatureId) -> Option<u64> {
+        match self {
+            ContainerLayout::File(file) => {
+                let entry = file.table.iter().find(|(found, _)| *found == id);
+                entry.map(|(_, place)| place.offset)
+            }
+            ContainerLayout::Pipe(_) => None,
+        }
+    }
+
     /// Returns the container.
     pub fn container(&self) -> ContainerKind {
         match self {

@@ -43,6 +43,10 @@ pub struct DecodeContext {
     pub build_id_without_pid: bool,
     /// Whether an MMAP2 record has its name in place of `prot` and `flags`.
     pub mmap2_without_protection: bool,
+    /// Whether the attribute requests build IDs in MMAP2 records (`attr.build_id`).
+    pub requests_build_ids: bool,
+    /// Whether an MMAP2 record identifies its file by a build ID instead of an inode.
+    pub mmap2_with_build_id: bool,
 }
 
 /// The words of a branch stack whose presence no count indicates. The attribute specifies the
@@ -88,6 +92,8 @@ setters! {
         nr_cpus_available: u32 => with_nr_cpus_available,
         build_id_without_pid: bool => with_build_id_without_pid,
         mmap2_without_protection: bool => with_mmap2_without_protection,
+        requests_build_ids: bool => with_requests_build_ids,
+        mmap2_with_build_id: bool => with_mmap2_with_build_id,
     }
 }
 
@@ -110,6 +116,7 @@ impl DecodeContext {
             sample_regs_user: attr.sample_regs_user.unwrap_or(0),
             sample_regs_intr: attr.sample_regs_intr.unwrap_or(0),
             sample_id_all: attr.flags.sample_id_all() != 0,
+            requests_build_ids: attr.flags.build_id() != 0,
             ..DecodeContext::default()
         }
     }
@@ -122,6 +129,7 @@ impl DecodeContext {
             len: body.len() as u64,
             mmap2_without_protection: raw.kind == RecordType::MMAP2
                 && Mmap2::lacks_protection(body),
+            mmap2_with_build_id: Mmap2::has_build_id(raw, self.requests_build_ids),
             ..*self
         }
     }

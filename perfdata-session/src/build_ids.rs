@@ -4,19 +4,28 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::record::CpuMode;
 use perfdata_core::{Recording, Result, record};
 
 use crate::dso::{BuildId, Dso, Machine};
 
 /// Approximate size of an entry in bytes.
-const ENTRY: usize = 64;
+const ENTRY: usize = 65;
 
 /// The build IDs in the BUILD_ID section of a recording, or in the HEADER_BUILD_ID records of a
 /// pipe, by machine and name.
 #[derive(Debug, Default)]
 pub struct BuildIdTable {
-    by_machine: HashMap<Machine, HashMap<Box<[u8]>, BuildId, RandomState>, RandomState>,
+    by_machine: HashMap<Machine, HashMap<Box<[u8]>, Entry, RandomState>, RandomState>,
     held: usize,
+}
+
+/// The build ID of an object.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    id: BuildId,
+    /// Whether the object belongs to the kernel.
+    is_kernel: bool,
 }
 
 impl BuildIdTable {
@@ -47,8 +56,13 @@ impl BuildIdTable {
         };
         let name: Box<[u8]> = entry.filename.text().into();
         let len = name.len().saturating_add(ENTRY);
+        let mode = CpuMode::of(misc);
+        let entry = Entry {
+            id,
+            is_kernel: matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
+        };
         let ids = self.by_machine.entry(machine).or_default();
-        if ids.insert(name, id).is_none() {
+        if ids.insert(name, entry).is_none() {
             self.held = self.held.saturating_add(len);
         }
     }
@@ -57,13 +71,17 @@ impl BuildIdTable {
     /// is perf's precedence.
     pub fn find(&self, dso: &Dso) -> Option<BuildId> {
         dso.mapped_build_id
-            .or_else(|| self.by_machine.get(&dso.machine)?.get(&dso.name).copied())
+            .or_else(|| self.entry(dso).map(|entry| entry.id))
     }
 
-    /// Returns whether the table contains a DSO.
-    pub fn contains(&self, dso: &Dso) -> bool {
-        let ids = self.by_machine.get(&dso.machine);
-        ids.is_some_and(|ids| ids.contains_key(&dso.name))
+    fn entry(&self, dso: &Dso) -> Option<&Entry> {
+        self.by_machine.get(&dso.machine)?.get(&dso.name)
+    }
+
+    /// Returns whether the table contains a DSO of the kernel, and says so: perf up to 4.x wrote
+    /// modules like files of processes.
+    pub fn contains_of_kernel(&self, dso: &Dso) -> bool {
+        self.entry(dso).is_some_and(|entry| entry.is_kernel)
     }
 
     /// Returns the approximate memory use in bytes.

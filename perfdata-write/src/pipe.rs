@@ -223,9 +223,9 @@ fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
         .transpose()?
         .map(|s| s.value)
     {
-        ids.0
-            .iter()
-            .try_for_each(|entry| entry.to_record().encode_into(&mut bytes, recording.endian))?;
+        for entry in &ids.0 {
+            bytes.append(&mut entry.to_record_of(&recording.events, recording.endian)?);
+        }
     }
     Ok(bytes)
 }

@@ -288,6 +288,11 @@ impl InputSource {
         }
     }
 
+    /// Returns whether the input consists of several recordings, which are merged.
+    pub(crate) fn is_merged(&self) -> bool {
+        matches!(self.kind, Some(Kind::Merged(_)))
+    }
+
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {

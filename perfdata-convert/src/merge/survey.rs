@@ -2,7 +2,7 @@
 
 use perfdata_core::read::{ByTime, Limits, RecordSource};
 use perfdata_core::record::{
-    Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, is_known_time, is_moment,
+    Body, CpuMode, RawRecord, Record, RecordType, is_known_time, is_moment,
 };
 use perfdata_core::{Events, Recording};
 
@@ -44,7 +44,6 @@ impl KernelMap {
                     name: map.filename.text().to_vec(),
                     build_id: map
                         .build_id
-                        .filter(|_| record.misc & MISC_MMAP_BUILD_ID != 0)
                         .and_then(|id| Some(id.build_id.get(..id.build_id_size.into())?.to_vec())),
                 }),
                 _ => None,

@@ -76,7 +76,7 @@ impl PartConversion<'_> {
             stages.push(Box::new(FromDirectory::new(directory)));
         }
         let standard = StandardLayout::of(&source, reader.container_layout(), &recording)?;
-        stages.extend(standard.map(|stage| Box::new(stage) as Box<dyn Stage>));
+        stages.push(Box::new(standard));
         stages.push(Box::new(Open));
         let mut steps = begin(stages, &mut recording, &mut container_layout, limits, &[])?;
         let mut list: Vec<Output<'_>> = Vec::new();

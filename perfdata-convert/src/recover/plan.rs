@@ -129,7 +129,9 @@ impl Plan {
         if is_decompressed && !is_split {
             stages.push(Box::new(Decompress::judged()));
         }
-        if losses.is_empty() && skipped.is_empty() {
+        // Their bit is cleared in every conversion.
+        let has_false_build_ids = surveys.iter().any(|(_, survey)| survey.has_false_build_ids);
+        if losses.is_empty() && skipped.is_empty() && !has_false_build_ids {
             return Ok(Plan {
                 skipped,
                 losses,

@@ -1,23 +1,24 @@
-//! Records that a vendor's kernel or recorder wrote in a layout of its own, in that of Linux.
+//! Records that a kernel or recorder wrote in a layout of its own, in that of Linux.
 //!
 //! The driver adds this stage to every conversion except an exact copy: perf misreads these
 //! records, and a conversion may remove what else tells how to read them, such as the release of
-//! the kernel.
+//! the kernel or the attribute of an event.
 
-use perfdata_core::attr::EventType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::Chunk;
 use perfdata_core::record::{
-    Body, HeaderTracingData, MISC_MMAP_DATA, RawRecord, Record, RecordType,
+    Body, HeaderTracingData, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, RawRecord, Record, RecordHeader,
+    RecordType,
 };
 use perfdata_core::version::Version;
 use perfdata_core::{DecodeContext, Recording};
 
 use crate::count::number_of;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::inspect::verify::{lacks_tracing_data, unread_build_ids};
 use crate::io::InputSource;
-use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression};
 
 /// The release of Linux since which MMAP2 records contain `prot` and `flags`.
 const PROTECTION: &str = "3.16";
@@ -32,12 +33,18 @@ pub(crate) struct StandardLayout {
     opens: bool,
     /// The tracing data in a record of a file, which has a section for them, or becomes a pipe.
     tracing_data: Option<Vec<u8>>,
+    /// Whether MMAP2 records may lack `prot` and `flags`.
+    adds_protection: bool,
     /// Number of MMAP2 records that got `prot` and `flags`.
     mappings: u64,
+    /// Number of MMAP2 records whose misc announced a build ID, although they have an inode.
+    false_build_ids: u64,
+    /// The note about bytes of the BUILD_ID section that are no entries.
+    unread_build_ids: Option<String>,
 }
 
 impl StandardLayout {
-    /// Returns the stage if `recording` may contain such records.
+    /// Returns the stage for a recording.
     ///
     /// # Errors
     /// The input cannot be read.
@@ -45,7 +52,7 @@ impl StandardLayout {
         source: &InputSource,
         layout: &ContainerLayout,
         recording: &Recording,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Self> {
         let tracing_data = match layout {
             ContainerLayout::File(_) if lacks_tracing_data(recording) => {
                 contained_tracing_data(source)?
@@ -54,12 +61,14 @@ impl StandardLayout {
         };
         let release = release(recording);
         let is_old = release.is_some_and(|release| !release.has(PROTECTION));
-        let is_needed = is_old || release.is_none() || tracing_data.is_some();
-        Ok(is_needed.then_some(StandardLayout {
-            opens: is_old,
+        Ok(StandardLayout {
+            opens: is_old || has_compressed_false_build_ids(source, recording)?,
             tracing_data,
+            adds_protection: is_old || release.is_none(),
             mappings: 0,
-        }))
+            false_build_ids: 0,
+            unread_build_ids: None,
+        })
     }
 
     /// Adds the tracing data to the model.
@@ -70,14 +79,34 @@ impl StandardLayout {
         }
     }
 
-    /// Adds `prot` and `flags` to an MMAP2 record that lacks them.
+    /// Clears the bit of an MMAP2 record that announces a build ID, but has an inode.
     fn mapping(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if !next.recording().events.has_false_build_id(raw) {
+            return self.protection(raw, next);
+        }
+        self.false_build_ids = self.false_build_ids.saturating_add(1);
+        let misc = raw.misc & !MISC_MMAP_BUILD_ID;
+        let mut bytes = raw.bytes.to_vec();
+        RecordHeader::put_misc(&mut bytes, misc, raw.endian);
+        let bytes = &bytes;
+        self.protection(
+            &RawRecord {
+                misc,
+                bytes,
+                ..*raw
+            },
+            next,
+        )
+    }
+
+    /// Adds `prot` and `flags` to an MMAP2 record that lacks them.
+    fn protection(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let events = &next.recording().events;
-        let lacks_them = events
-            .fixed_record(raw)
-            .and_then(|fixed| fixed.mapping())
-            .is_some_and(|mapping| mapping.prot_flags.is_none());
-        if !lacks_them {
+        let lacks_them = || {
+            let mapping = events.fixed_record(raw).and_then(|fixed| fixed.mapping());
+            mapping.is_some_and(|mapping| mapping.prot_flags.is_none())
+        };
+        if !self.adds_protection || !lacks_them() {
             return next.record(raw);
         }
         let mut record = Record::decode(raw, &events.layout_of(raw))?;
@@ -92,6 +121,25 @@ impl StandardLayout {
     }
 }
 
+/// Returns whether MMAP2 records inside of compressed ones announce a build ID, but have an inode.
+/// They are not searched in a stream, which can be read only once.
+fn has_compressed_false_build_ids(source: &InputSource, recording: &Recording) -> Result<bool> {
+    if compression(recording).is_none() {
+        return Ok(false);
+    }
+    let mut found = false;
+    let is_mapping = |kind| kind == RecordType::MMAP2;
+    let read = source.each_record_of(recording, is_mapping, |raw, now| {
+        found |= now.events.has_false_build_id(raw);
+        Ok(())
+    });
+    match read {
+        // The conversion finds corrupt data again, and knows better what to do about them.
+        Err(Error::Read(error)) if !error.is_io() => Ok(found),
+        read => read.map(|_| found),
+    }
+}
+
 /// Returns the release of the recorded kernel, if the recording contains it.
 fn release(recording: &Recording) -> Option<Version> {
     match recording.feature(FeatureId::OSRELEASE) {
@@ -101,15 +149,6 @@ fn release(recording: &Recording) -> Option<Version> {
         })) => std::str::from_utf8(text.text()).ok()?.parse().ok(),
         _ => None,
     }
-}
-
-/// Returns whether the recording has events that tracing data describe, but no tracing data.
-fn lacks_tracing_data(recording: &Recording) -> bool {
-    !recording.features.contains_key(&FeatureId::TRACING_DATA)
-        && recording
-            .events
-            .iter()
-            .any(|event| event.attr.kind == EventType::TRACEPOINT)
 }
 
 /// Returns the tracing data in a record before all records that are not metadata.
@@ -150,6 +189,9 @@ impl Stage for StandardLayout {
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         self.add_tracing_data(recording);
+        if let Some(Ok(section)) = recording.feature(FeatureId::BUILD_ID) {
+            self.unread_build_ids = unread_build_ids(&section);
+        }
         Ok(())
     }
 
@@ -166,12 +208,21 @@ impl Stage for StandardLayout {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mappings = number_of(self.mappings, "MMAP2 record");
-        let note = format!("{mappings} of an older kernel got the fields prot and flags");
+        let mut notes = Vec::new();
         if self.mappings > 0 {
-            vec![note]
-        } else {
-            Vec::new()
+            let mappings = number_of(self.mappings, "MMAP2 record");
+            notes.push(format!(
+                "{mappings} of an older kernel got the fields prot and flags"
+            ));
         }
+        if self.false_build_ids > 0 {
+            let mappings = number_of(self.false_build_ids, "MMAP2 record");
+            notes.push(format!(
+                "{mappings} with an inode lost the flag MMAP_BUILD_ID, which the kernel sets while \
+                 another recorder requests build IDs"
+            ));
+        }
+        notes.extend(self.unread_build_ids.clone());
+        notes
     }
 }

@@ -17,6 +17,7 @@ use perfdata_write::Compressor;
 
 use super::decompress::check_end;
 use crate::error::{Error, Result, Step};
+use crate::leftover::without_place;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
 /// How to handle content that cannot be converted with certainty.
@@ -104,10 +105,11 @@ impl Swap {
         id: FeatureId,
         bytes: &[u8],
         from: &Recording,
-        offset: Option<u64>,
+        mut offset: Option<u64>,
     ) -> Result<Option<Vec<u8>>> {
         let layout = DecodeContext::default().with_nr_cpus_available(from.nr_cpus_available());
         let doubt = match Section::decode(id, bytes, from.endian, &layout) {
+            Ok(section) if id == FeatureId::BUILD_ID => return Ok(Some(self.build_ids(section)?)),
             Ok(section) => match describe::opaque(&section) {
                 None => return Ok(Some(section.encode(self.endian)?)),
                 Some(_)
@@ -118,11 +120,30 @@ impl Swap {
                 }
                 Some(part) => format!("the meaning of {} is not known", part.field),
             },
-            Err(e) => e.to_string(),
+            Err(error) => {
+                offset = offset.map(|at| at.saturating_add(error.offset().unwrap_or(0)));
+                without_place(&error)
+            }
         };
         Ok(self
             .decide(&format!("feature {id}"), offset, &doubt)?
             .then(|| bytes.to_vec()))
+    }
+
+    /// Returns the bytes of the build IDs in the other byte order. Bytes after them stay as they
+    /// are, unless a reader, which stops there, would find another entry in them.
+    fn build_ids(&self, section: Section) -> Result<Vec<u8>> {
+        let swapped = section.encode(self.endian)?;
+        let layout = DecodeContext::default();
+        let read = Section::decode(section.id, &swapped, self.endian, &layout)?;
+        match read.tail.len() == section.tail.len() {
+            true => Ok(swapped),
+            false => Ok(Section {
+                tail: Vec::new(),
+                ..section
+            }
+            .encode(self.endian)?),
+        }
     }
 
     /// Appends `raw` in the other byte order to `out`; returns false to drop it.
@@ -268,9 +289,15 @@ impl Swap {
         Ok(())
     }
 
-    fn convert_features(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
+    fn convert_features(
+        &mut self,
+        recording: &mut Recording,
+        from: &Recording,
+        container_layout: &ContainerLayout,
+    ) -> Result<()> {
         for (&id, bytes) in &from.features {
-            match self.section(id, bytes, from, None)? {
+            let offset = container_layout.section_offset(id);
+            match self.section(id, bytes, from, offset)? {
                 Some(bytes) => recording.features.insert(id, bytes),
                 None => recording.features.remove(&id),
             };
@@ -312,7 +339,7 @@ impl Stage for Swap {
                 self.decide(&format!("attribute {at}"), None, &why)?;
             }
         }
-        self.convert_features(recording, &from)?;
+        self.convert_features(recording, &from, container_layout)?;
         if let ContainerLayout::File(file) = container_layout
             && file.words == WordSize::Bits32
         {

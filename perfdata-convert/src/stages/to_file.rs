@@ -8,12 +8,11 @@ use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, Featur
 use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
 use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_core::wire::{HeaderString, Wire};
+use perfdata_core::wire::HeaderString;
 use perfdata_core::{Event, Events, Recording};
 
 use super::sample_times::SampleTimes;
 use crate::error::{Error, Result};
-use crate::leftover::without_place;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
 /// Removes the metadata from the stream, and collects the data about records that a file's metadata
@@ -241,13 +240,6 @@ impl ToFile {
                 value: Feature::BuildIds(BuildIds(known)),
                 ..
             })) => known,
-            Some(Err(error)) if !self.build_ids.is_empty() => {
-                let why = without_place(&error);
-                let what = format!(
-                    "build ID records cannot be added to feature BUILD_ID, which cannot be read: {why}"
-                );
-                return Err(Error::Refused(what));
-            }
             _ => Vec::new(),
         };
         let key = |entry: &BuildIdEntry| {
@@ -258,13 +250,10 @@ impl ToFile {
             )
         };
         let mut seen: HashSet<_> = known.iter().map(key).collect();
-        for entry in self
-            .build_ids
-            .drain(..)
-            .filter(|entry| seen.insert(key(entry)))
-        {
-            let section = recording.features.entry(FeatureId::BUILD_ID).or_default();
-            entry.encode_into(section, recording.endian)?;
+        let all = std::mem::take(&mut self.build_ids).into_iter();
+        let new: Vec<_> = all.filter(|entry| seen.insert(key(entry))).collect();
+        if !new.is_empty() {
+            recording.add_build_ids(new)?;
         }
         Ok(())
     }

@@ -8,9 +8,12 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, Visitor, WireSize};
-use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
+use crate::error::Result;
+use crate::feature::{FeatureId, Section};
+use crate::record::{Body, BuildId, CpuMode, RawRecord, Record, RecordHeader, RecordType};
+use crate::recording::Events;
 use crate::values::{FromValues, Values, list_of};
-use crate::wire::{Bounded, ContextToEnd, Text, Wire, until_nul, wire};
+use crate::wire::{Bounded, Text, Wire, until_nul, wire};
 
 wire! {
     /// A file and its build ID, formatted as a record.
@@ -78,11 +81,43 @@ impl BuildIdEntry {
         Record::new(Body::HeaderBuildId(build_id)).with_misc(misc)
     }
 
+    /// Returns the record in a recording with these events. Zeros follow the name if readers would
+    /// take the bytes there for a trailer: simpleperf leaves garbage.
+    pub fn to_record_of(&self, events: &Events, endian: Endian) -> Result<Vec<u8>> {
+        let mut record = self.to_record();
+        let bytes = record.encode(endian)?;
+        let raw = RawRecord::first(&bytes, endian, 0)?;
+        if Record::decode(&raw, &events.layout_of(&raw))?
+            .sample_id
+            .is_none()
+        {
+            return Ok(bytes);
+        }
+        if let Body::HeaderBuildId(BuildId { filename, .. }) = &mut record.body {
+            let Text(name) = filename;
+            let (text, room) = (until_nul(name).len(), name.len());
+            name.truncate(text);
+            name.resize(room, 0);
+        }
+        record.encode(endian)
+    }
+
     /// Bytes in front of the name.
     pub const FIXED: usize = RecordHeader::SIZE + 28;
 }
 
+impl Section {
+    /// Returns whether readers stop inside of a BUILD_ID section, at bytes that are not an entry.
+    pub fn stops_early(&self) -> bool {
+        self.id == FeatureId::BUILD_ID && self.tail.len() >= RecordHeader::SIZE
+    }
+}
+
 /// The build IDs, the kernel's first.
+///
+/// They end at the first bytes that are not an entry, where perf stops reading, too. What follows is
+/// the [tail](crate::feature::Section::tail) of the section: perf 6.12.0 wrote 36 zeros after each
+/// entry, which the entry's size does not include, so that only the first one is read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BuildIds(pub Vec<BuildIdEntry>);
 
@@ -103,18 +138,23 @@ impl Wire for BuildIds {
                 build_id_without_pid,
                 ..layout
             };
-            ContextToEnd::<BuildIdEntry>::read_options(
-                reader,
-                endian,
-                (RecordHeader::SIZE as u64, layout),
-            )
+            let mut entries = Vec::new();
+            loop {
+                let end = reader.position();
+                match BuildIdEntry::read_options(reader, endian, layout) {
+                    Ok(entry) => entries.push(entry),
+                    Err(_) => {
+                        reader.set_position(end);
+                        return entries;
+                    }
+                }
+            }
         };
-        let entries = read(false)?;
+        let entries = read(false);
         let shifted = entries
             .iter()
             .any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
-        let ContextToEnd(entries) = if shifted { read(true)? } else { entries };
-        Ok(BuildIds(entries))
+        Ok(BuildIds(if shifted { read(true) } else { entries }))
     }
 
     fn wire_from_values(

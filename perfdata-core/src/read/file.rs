@@ -429,7 +429,9 @@ fn load(
         let Some(bytes) = read(place)? else { continue };
         recording.features.insert(id, bytes);
         match recording.feature(id) {
-            Some(Ok(_)) => add_region(file, Part::Feature(id), place),
+            Some(Ok(section)) if !section.stops_early() => {
+                add_region(file, Part::Feature(id), place);
+            }
             _ => drop(recording.features.remove(&id)),
         }
     }

@@ -4,7 +4,7 @@ use binrw::Endian;
 
 use crate::container_layout::{FileLayout, Part, Region};
 use crate::error::Result;
-use crate::feature::FeatureId;
+use crate::feature::{Feature, FeatureId, Section};
 use crate::header::{FeatureBitmap, FileSection, WordSize};
 use crate::read::file::{
     HOSTNAME, find_table, read_event_types, read_events, read_features, read_header,
@@ -200,7 +200,16 @@ fn keep_whole_features(
         .features
         .keys()
         .copied()
-        .filter(|&id| matches!(recording.feature(id), Some(Ok(_))))
+        .filter(|&id| match recording.feature(id) {
+            // perf inject overwrites build IDs.
+            Some(Ok(Section {
+                value: Feature::BuildIds(ids),
+                tail,
+                ..
+            })) => !ids.0.is_empty() || tail.is_empty(),
+            Some(section) => section.is_ok(),
+            None => false,
+        })
         .collect();
     // HOSTNAME indicates the word size of a big-endian bitmap. If it is lost, no other bit may be
     // mistaken for it.

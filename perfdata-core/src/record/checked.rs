@@ -57,7 +57,9 @@ impl Record {
         };
         self.check_parts(&layout)?;
         let bytes = self.encode(endian)?;
-        let back = Record::decode(&RawRecord::first(&bytes, endian, 0)?, &layout)?;
+        let raw = RawRecord::first(&bytes, endian, 0)?;
+        let layout = layout.with_requests_build_ids(events.requests_build_ids(&raw));
+        let back = Record::decode(&raw, &layout)?;
         if self.is_same(&back) {
             return Ok(bytes);
         }

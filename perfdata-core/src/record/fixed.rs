@@ -13,10 +13,7 @@ use std::sync::LazyLock;
 
 use binrw::Endian;
 
-use super::{
-    Body, EventIds, Inode, MISC_MMAP_BUILD_ID, Mmap, Mmap2, RawRecord, RecordHeader, RecordType,
-    SampleId,
-};
+use super::{Body, EventIds, Inode, Mmap, Mmap2, RawRecord, RecordHeader, RecordType, SampleId};
 use crate::attr::SampleType;
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
@@ -33,6 +30,8 @@ pub struct FixedRecord<'a> {
     record: RawRecord<'a>,
     places: &'static Places,
     trailer: TrailerForm,
+    /// Whether it is an MMAP2 record with a build ID.
+    has_build_id: bool,
 }
 
 /// A mapping in an MMAP or MMAP2 record that is not decoded. See [`Mmap`](super::Mmap) and
@@ -92,14 +91,21 @@ impl<'a> MappingView<'a> {
 impl<'a> FixedRecord<'a> {
     /// Returns a record that belongs to an event with `layout`, if it has this form.
     pub fn of(raw: &RawRecord<'a>, layout: &DecodeContext) -> Option<Self> {
-        Self::with_trailer(raw, TrailerForm::of(layout))
+        let trailer = TrailerForm::of(layout);
+        Self::with_trailer(raw, trailer, layout.requests_build_ids)
     }
 
-    /// Returns the record with the trailer of its event, if it has this form.
+    /// Returns the record with the trailer of its event, if it has this form. `requests_build_ids`
+    /// if the event requests build IDs of mapped files.
     #[inline]
-    pub(crate) fn with_trailer(raw: &RawRecord<'a>, trailer: TrailerForm) -> Option<Self> {
+    pub(crate) fn with_trailer(
+        raw: &RawRecord<'a>,
+        trailer: TrailerForm,
+        requests_build_ids: bool,
+    ) -> Option<Self> {
         let body = raw.bytes.len().checked_sub(trailer.len)?;
-        let places = Places::of(raw, body)?;
+        let has_build_id = Mmap2::has_build_id(raw, requests_build_ids);
+        let places = Places::of(raw, body, has_build_id)?;
         let is_whole = match places.has_text {
             true => body >= places.end,
             false => body == places.end,
@@ -108,6 +114,7 @@ impl<'a> FixedRecord<'a> {
             record: *raw,
             places,
             trailer,
+            has_build_id,
         })
     }
 
@@ -139,12 +146,16 @@ impl<'a> FixedRecord<'a> {
     /// Returns the mapping in an MMAP or MMAP2 record; `None` for other records.
     pub fn mapping(&self) -> Option<MappingView<'a>> {
         const BODY: usize = RecordHeader::SIZE;
-        let FixedRecord { record, places, .. } = self;
+        let FixedRecord {
+            record,
+            places,
+            has_build_id,
+            ..
+        } = *self;
         let is_mmap2 = record.kind == RecordType::MMAP2;
         if !is_mmap2 && record.kind != RecordType::MMAP {
             return None;
         }
-        let has_id = is_mmap2 && record.misc & MISC_MMAP_BUILD_ID != 0;
         let inode = || {
             let ((maj, min), ino) = (record.pair(BODY + 32)?, record.word(BODY + 40)?);
             let ino_generation = record.word(BODY + 48)?;
@@ -165,8 +176,12 @@ impl<'a> FixedRecord<'a> {
             addr: record.word(BODY + 8)?,
             len: record.word(BODY + 16)?,
             pgoff: record.word(BODY + 24)?,
-            inode: if is_mmap2 && !has_id { inode() } else { None },
-            build_id: if has_id { build_id() } else { None },
+            inode: if is_mmap2 && !has_build_id {
+                inode()
+            } else {
+                None
+            },
+            build_id: if has_build_id { build_id() } else { None },
             // Nothing but a name follows.
             prot_flags: if is_mmap2 && places.end > BODY + 56 {
                 record.pair(BODY + 56)
@@ -262,10 +277,10 @@ struct Places {
 static PLACES: LazyLock<Vec<[[Option<Places>; 2]; 2]>> = LazyLock::new(|| {
     let types = 0..RecordType::HEADER_ATTR.0;
     let of = |number| {
-        [0, MISC_MMAP_BUILD_ID].map(|misc| {
+        [false, true].map(|mmap2_with_build_id| {
             [false, true].map(|mmap2_without_protection| {
                 let layout = DecodeContext {
-                    misc,
+                    mmap2_with_build_id,
                     mmap2_without_protection,
                     ..DecodeContext::default()
                 };
@@ -279,15 +294,12 @@ static PLACES: LazyLock<Vec<[[Option<Places>; 2]; 2]>> = LazyLock::new(|| {
 impl Places {
     /// Returns the places in `raw`, in whose bytes the trailer starts at `end`.
     #[inline]
-    fn of(raw: &RawRecord<'_>, end: usize) -> Option<&'static Places> {
+    fn of(raw: &RawRecord<'_>, end: usize, has_build_id: bool) -> Option<&'static Places> {
         if !raw.kind.has_fixed_places() {
             return None;
         }
         let [inode, build_id] = PLACES.get(usize::try_from(raw.kind.0).ok()?)?;
-        let [with, without] = match raw.misc & MISC_MMAP_BUILD_ID {
-            0 => inode,
-            _ => build_id,
-        };
+        let [with, without] = if has_build_id { build_id } else { inode };
         let body = || raw.bytes.get(RecordHeader::SIZE..end).unwrap_or_default();
         match raw.kind == RecordType::MMAP2 && Mmap2::lacks_protection(body()) {
             true => without.as_ref(),
@@ -348,7 +360,7 @@ impl Visitor for Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Record, TABLE};
+    use crate::record::{MISC_MMAP_BUILD_ID, Record, TABLE};
     use crate::wire::Wire;
 
     /// Every type with the flag has a form, and the form of no other type was forgotten.
@@ -359,7 +371,7 @@ mod tests {
             assert!(places.is_some(), "{}", info.name);
         }
         let layout = DecodeContext::default();
-        let with_id = layout.with_misc(MISC_MMAP_BUILD_ID);
+        let with_id = layout.with_mmap2_with_build_id(true);
         let without = layout.with_mmap2_without_protection(true);
         let form = |layout| Places::declared(RecordType::MMAP2, layout).expect("a form");
         let (mmap2, with, without) = (form(layout), form(with_id), form(without));
@@ -382,9 +394,10 @@ mod tests {
             state ^= state << 17;
             state
         };
-        let layout = |sample_id_all| DecodeContext {
+        let layout = |sample_id_all, requests_build_ids| DecodeContext {
             sample_type: SampleType::TID | SampleType::TIME,
             sample_id_all,
+            requests_build_ids,
             ..DecodeContext::default()
         };
         let mut short = 0;
@@ -414,7 +427,7 @@ mod tests {
                 short += 1;
             }
             let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
-            let layout = layout(random() % 2 == 0);
+            let layout = layout(random() % 2 == 0, random() % 2 == 0);
             let Some(fixed) = FixedRecord::of(&raw, &layout) else {
                 continue;
             };

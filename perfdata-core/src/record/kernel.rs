@@ -2,7 +2,7 @@
 //! perf_event_type). perf synthesizes some of them in the same form for objects that existed before
 //! the recording started.
 
-use super::MISC_MMAP_BUILD_ID;
+use super::{MISC_MMAP_BUILD_ID, RawRecord, RecordHeader, RecordType};
 use crate::codes::{codes, flags};
 use crate::record::sample_parts::ReadValue;
 use crate::wire::{Counted, Extent, Rest, Text, elements, until_nul, wire};
@@ -129,11 +129,12 @@ wire! {
         pub len: u64 as Hex => Number,
         /// Offset in the file in bytes.
         pub pgoff: u64 as Hex => MappingOffset,
-        /// Inode of the file, without `misc` bit 14.
-        #[br(if(layout.misc & MISC_MMAP_BUILD_ID == 0))]
+        /// Inode of the file; missing in a record with a build ID.
+        #[br(if(!layout.mmap2_with_build_id))]
         pub inode: Option<Inode>,
-        /// Build ID of the file, with `misc` bit 14.
-        #[br(if(layout.misc & MISC_MMAP_BUILD_ID != 0))]
+        /// Build ID of the file, with `misc` bit 14. Some records have this bit, but an inode:
+        /// see [`Events::has_false_build_id`](crate::Events::has_false_build_id).
+        #[br(if(layout.mmap2_with_build_id))]
         pub build_id: Option<MappedBuildId>,
         /// `PROT_*` of the recording machine; missing in some records of kernels before 3.16.
         #[br(if(!layout.mmap2_without_protection))]
@@ -147,8 +148,41 @@ wire! {
 }
 
 impl Mmap2 {
+    /// The offset of the inode or build ID in the body, in bytes.
+    const IDENTITY: usize = 32;
+
     /// The offset of `prot` in the body, in bytes.
     const PROT: usize = 56;
+
+    /// Returns whether `raw` is an MMAP2 record with a build ID; `is_requested` if the attribute of
+    /// its event requests build IDs.
+    ///
+    /// While another recorder requests build IDs, the kernel sets the bit in the records of all
+    /// events, and writes inodes for those that do not request them (kernel/events/core.c,
+    /// `perf_event_mmap_output`, which does not reset `misc`). Without a request, only
+    /// `perf inject --mmap2-buildid-all` writes build IDs. They differ from inodes by their size,
+    /// with zeros in the reserved fields: no disk has the major number 16 or 20. A build ID of
+    /// another size differs from an inode if its start is no minor number, for which the kernel has
+    /// 20 bits (include/linux/kdev_t.h). The bytes decide, not the byte order: in the other one, the
+    /// record is read in the same way.
+    pub(crate) fn has_build_id(raw: &RawRecord<'_>, is_requested: bool) -> bool {
+        const LARGEST: u8 = 20;
+        if raw.kind != RecordType::MMAP2 || raw.misc & MISC_MMAP_BUILD_ID == 0 {
+            return false;
+        }
+        let identity = RecordHeader::SIZE.saturating_add(Self::IDENTITY);
+        let bytes = raw.bytes.get(identity..);
+        let Some(&[size, a, b, c, start @ ..]) = bytes.and_then(|bytes| bytes.first_chunk::<8>())
+        else {
+            return is_requested;
+        };
+        if is_requested {
+            return size <= LARGEST;
+        }
+        let is_no_device = u32::from_le_bytes(start) >= 1 << 20;
+        let is_size = matches!(size, 16 | LARGEST) || (1..=LARGEST).contains(&size) && is_no_device;
+        is_size && [a, b, c] == [0; 3]
+    }
 
     /// Returns whether a body, without the trailer, has its name in place of `prot` and `flags`.
     ///

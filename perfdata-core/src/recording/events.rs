@@ -11,7 +11,8 @@ use crate::content::Rewriter;
 use crate::decode_context::DecodeContext;
 use crate::record::fixed::TrailerForm;
 use crate::record::{
-    FixedRecord, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView,
+    FixedRecord, MISC_MMAP_BUILD_ID, Mmap2, RawRecord, RecordType, Sample, SampleId, SampleOffsets,
+    SampleView,
 };
 
 /// An attribute with the IDs of its instances (one for each CPU or task).
@@ -41,6 +42,8 @@ struct Table {
     form_of: Vec<usize>,
     by_id: EventsById,
     position: IdPosition,
+    /// Whether an event requests build IDs of mapped files.
+    request_build_ids: bool,
 }
 
 /// The index of the event with each ID. The kernel numbers events in sequence, so the IDs of a
@@ -163,6 +166,7 @@ impl Events {
             form_of,
             by_id,
             position,
+            request_build_ids,
         } = Arc::make_mut(&mut self.0);
         if list.is_empty() {
             *position = IdPosition::of(&event.attr);
@@ -170,7 +174,10 @@ impl Events {
         for &id in &event.ids {
             by_id.add(id, list.len());
         }
-        let layout = DecodeContext::of_attr(&event.attr);
+        // It depends on the record ([`requests_build_ids`](Self::requests_build_ids)), and only one
+        // of the events that perf records together requests them.
+        *request_build_ids |= event.attr.flags.build_id() != 0;
+        let layout = DecodeContext::of_attr(&event.attr).with_requests_build_ids(false);
         if forms.last().is_none_or(|form| form.layout != layout) {
             forms.push(Form {
                 layout,
@@ -303,7 +310,32 @@ impl Events {
     #[inline]
     pub fn fixed_record<'a>(&self, record: &RawRecord<'a>) -> Option<FixedRecord<'a>> {
         let trailer = self.form_of(record).map(|form| form.trailer);
-        FixedRecord::with_trailer(record, trailer.unwrap_or_default())
+        let requests_build_ids = self.requests_build_ids(record);
+        FixedRecord::with_trailer(record, trailer.unwrap_or_default(), requests_build_ids)
+    }
+
+    /// Returns whether the event of an MMAP2 record requests build IDs; if the record names no
+    /// event, whether one of them does: the tools synthesize the mappings before the recording with
+    /// the ID 0.
+    #[inline]
+    pub(crate) fn requests_build_ids(&self, record: &RawRecord<'_>) -> bool {
+        if record.kind != RecordType::MMAP2 || !self.0.request_build_ids {
+            return false;
+        }
+        let event = self.id_of(record).and_then(|id| self.of_id_strict(id));
+        event
+            .and_then(|event| self.0.list.get(event))
+            .is_none_or(|event| event.attr.flags.build_id() != 0)
+    }
+
+    /// Returns whether an MMAP2 record contains an inode, although its `misc` announces a build ID.
+    /// The kernel writes such records while another recorder requests build IDs, and perf up to 6.12
+    /// writes past the end of a variable when it reads one of a large size.
+    #[inline]
+    pub fn has_false_build_id(&self, record: &RawRecord<'_>) -> bool {
+        record.kind == RecordType::MMAP2
+            && record.misc & MISC_MMAP_BUILD_ID != 0
+            && !Mmap2::has_build_id(record, self.requests_build_ids(record))
     }
 
     /// Returns the form of `record`: that of its event, or of the first event if the ID is unknown.
@@ -404,6 +436,7 @@ impl Events {
         self.form_of(record)
             .map(|form| form.layout)
             .unwrap_or_default()
+            .with_requests_build_ids(self.requests_build_ids(record))
     }
 }
 

@@ -10,7 +10,7 @@ use binrw::Endian;
 
 use crate::decode_context::DecodeContext;
 use crate::error::Result;
-use crate::feature::{Feature, FeatureId, Section};
+use crate::feature::{BuildIdEntry, BuildIds, Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::record::EventTypeName;
 
@@ -76,6 +76,28 @@ impl Recording {
                 ..DecodeContext::default()
             },
         ))
+    }
+
+    /// Adds entries to the BUILD_ID section, after those that readers find in it: the bytes after
+    /// these remain, and are no entries.
+    ///
+    /// # Errors
+    /// Fails if an entry cannot be encoded.
+    pub fn add_build_ids(&mut self, entries: impl IntoIterator<Item = BuildIdEntry>) -> Result<()> {
+        let mut section = match self.feature(FeatureId::BUILD_ID) {
+            Some(section) => section?,
+            None => Section {
+                id: FeatureId::BUILD_ID,
+                value: Feature::BuildIds(BuildIds::default()),
+                tail: Vec::new(),
+            },
+        };
+        if let Feature::BuildIds(BuildIds(known)) = &mut section.value {
+            known.extend(entries);
+        }
+        let bytes = section.encode(self.endian)?;
+        self.features.insert(FeatureId::BUILD_ID, bytes);
+        Ok(())
     }
 
     /// Replaces or adds the section of a feature.

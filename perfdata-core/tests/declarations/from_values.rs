@@ -177,7 +177,9 @@ fn every_record_is_made_from_what_it_tells() {
                 };
                 layout.with_branch_form(branch_form)
             }
-            Body::Mmap2(map) => layout.with_mmap2_without_protection(map.prot.is_none()),
+            Body::Mmap2(map) => layout
+                .with_mmap2_without_protection(map.prot.is_none())
+                .with_mmap2_with_build_id(map.build_id.is_some()),
             _ => layout,
         };
         let mut replay = Replay::of(&case.record.body);

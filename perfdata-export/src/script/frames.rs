@@ -208,12 +208,13 @@ impl Writer<'_> {
         self.sample.tables
     }
 
-    /// Returns whether perf shows the path of a kernel module: if the recording lists its build ID.
+    /// Returns whether perf shows the path of a kernel module: if the recording lists its build ID as
+    /// one of the kernel.
     pub(super) fn has_path(&self, frame: &ResolvedFrame) -> bool {
         let session = self.sample.sample.session();
         let mapping = frame.mapping.and_then(|id| session.mapping(id));
         let dso = mapping.and_then(|mapping| session.dso(mapping.dso));
-        dso.is_some_and(|dso| session.build_id_table().contains(dso))
+        dso.is_some_and(|dso| session.build_id_table().contains_of_kernel(dso))
     }
 
     /// Appends the object of a frame, if it is shown.

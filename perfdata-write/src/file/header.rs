@@ -210,20 +210,13 @@ impl<W: Write + Seek> FileWriter<'_, W> {
             .offset
     }
 
-    /// Returns an error if feature sections were added to a file that cannot contain any. Sections
-    /// follow the records: without the size of the records in the header, or without a bitmap,
-    /// readers would interpret sections as records.
+    /// Returns an error if feature sections were added to a file that cannot contain any.
     pub(super) fn check_room(&self, recording: &Recording) -> Result<()> {
         let Some(found) = &self.plan.found else {
             return Ok(());
         };
-        let is_unfinished = found
-            .place(Part::Data)
-            .is_some_and(|data| data.size != found.header.data.size);
-        let has_room = found.place(Part::FeatureTable).is_some()
-            || !is_unfinished && !found.unexplained && found.header.features.is_some();
         match recording.features.keys().next() {
-            Some(&id) if !has_room => Err(Error::Unfinished {
+            Some(&id) if !found.has_room_for_features() => Err(Error::Unfinished {
                 name: id.to_string(),
             }),
             _ => Ok(()),

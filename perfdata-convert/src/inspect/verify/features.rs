@@ -4,7 +4,7 @@
 use crate::count::number_of;
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
+use perfdata_core::feature::{BuildIds, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
 
@@ -19,14 +19,8 @@ pub(super) fn check(
     records: &Records,
 ) {
     for (&id, bytes) in &recording.features {
-        let offset = match container_layout {
-            ContainerLayout::File(file) => file
-                .table
-                .iter()
-                .find(|entry| entry.0 == id)
-                .map(|entry| entry.1.offset),
-            ContainerLayout::Pipe(_) => records.sections.get(&id).copied(),
-        };
+        let in_pipe = || records.sections.get(&id).copied();
+        let offset = container_layout.section_offset(id).or_else(in_pipe);
         let offset = offset.unwrap_or(0);
         let section = match recording.feature(id) {
             Some(Ok(section)) => section,
@@ -52,7 +46,9 @@ pub(super) fn check(
                 }
             },
         );
-        if !section.tail.is_empty() {
+        if let Some(meaning) = unread_build_ids(&section) {
+            report.add(Severity::Warning, offset, meaning);
+        } else if !section.tail.is_empty() {
             let meaning = format!(
                 "{id}: {} after the last known field",
                 number_of(section.tail.len() as u64, "byte")
@@ -65,8 +61,23 @@ pub(super) fn check(
     }
 }
 
-/// Returns whether there are tracepoint events without tracing data, which perf needs to show their
-/// samples.
+/// Returns a note about the bytes after the entries of a BUILD_ID section, if there are any: perf
+/// 6.12.0 wrote zeros after each entry, and readers stop there.
+pub(crate) fn unread_build_ids(section: &Section) -> Option<String> {
+    let Feature::BuildIds(BuildIds(entries)) = &section.value else {
+        return None;
+    };
+    section.stops_early().then(|| {
+        format!(
+            "BUILD_ID: the last {}, after {}, are no entry: perf stops reading there, too",
+            number_of(section.tail.len() as u64, "byte"),
+            number_of(entries.len() as u64, "build ID")
+        )
+    })
+}
+
+/// Returns whether there are tracepoint events without tracing data: perf refuses such a file, and
+/// does not show the samples in such a pipe.
 pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
     let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
     !recording.features.contains_key(&FeatureId::TRACING_DATA)

@@ -23,7 +23,7 @@ use crate::io::{BoxedSource, Input};
 use crate::leftover::{Leftover, without_place};
 
 pub(crate) use container::wrong_end;
-pub(crate) use features::{lacks_tracing_data, wrong_sections};
+pub(crate) use features::{lacks_tracing_data, unread_build_ids, wrong_sections};
 pub(crate) use records::SeenData;
 
 use records::Records;

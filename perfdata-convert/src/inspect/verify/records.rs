@@ -38,6 +38,8 @@ pub(super) struct Records {
     unknown: HashSet<RecordType>,
     /// Whether an MMAP2 record without `prot` and `flags` was reported.
     has_short_mapping: bool,
+    /// Whether an MMAP2 record with an inode that announces a build ID was reported.
+    has_false_build_id: bool,
 }
 
 impl Records {
@@ -57,6 +59,7 @@ impl Records {
             sample,
             unknown,
             has_short_mapping,
+            has_false_build_id,
             ..
         } = later;
         self.seen.auxtrace.extend(auxtrace);
@@ -76,6 +79,9 @@ impl Records {
         if has_short_mapping && std::mem::replace(&mut self.has_short_mapping, true) {
             said.insert(SHORT_MAPPING.into());
         }
+        if has_false_build_id && std::mem::replace(&mut self.has_false_build_id, true) {
+            said.insert(FALSE_BUILD_ID.into());
+        }
         if !said.is_empty() {
             found
                 .findings
@@ -93,6 +99,10 @@ impl Records {
         recording: &Recording,
     ) {
         self.note_kind(report, raw, inner);
+        if recording.events.has_false_build_id(raw) && !self.has_false_build_id {
+            self.has_false_build_id = true;
+            report.add(Severity::Warning, raw.offset, FALSE_BUILD_ID);
+        }
         // Decoding and encoding such records produces the same bytes.
         if let Some(sample) = recording
             .events
@@ -281,6 +291,10 @@ impl Records {
 const SHORT_MAPPING: &str = "MMAP2 record: has its name in place of prot and flags, as the \
                               kernel 3.10 of RHEL 7 writes it: perf loses the start of these \
                               names, and conversions write the usual form";
+
+const FALSE_BUILD_ID: &str = "MMAP2 record: has an inode, but announces a build ID, as kernels \
+                              write it while another recorder requests build IDs: perf up to 6.12 \
+                              may abort, and conversions clear the flag MMAP_BUILD_ID";
 
 fn unknown_type(kind: RecordType) -> String {
     format!("type {kind}: records of a type that is not known")

@@ -33,14 +33,12 @@ use perfdata_core::record::{
     Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId,
     RawRecord, Record, RecordType,
 };
-use perfdata_core::wire::{Text, Wire};
+use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_session::{BuildId as Id, Dso, Machine, Mapped};
 
-use crate::count::number_of;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
-use crate::leftover::without_place;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
 use notes::Notes;
 use objects::{cpu_mode, is_object, shown};
@@ -126,14 +124,16 @@ impl BuildIds {
 
     /// Returns `record` with a build ID instead of the inode, if it maps a wanted object.
     fn rewrite(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<Option<Vec<u8>>> {
-        let has = |flag| record.misc & flag != 0;
-        if record.kind != RecordType::MMAP2 || has(MISC_MMAP_DATA) || has(MISC_MMAP_BUILD_ID) {
+        if record.kind != RecordType::MMAP2 || record.misc & MISC_MMAP_DATA != 0 {
             return Ok(None);
         }
         let mut decoded = Record::decode(record, &events.layout_of(record))?;
         let Body::Mmap2(map) = &mut decoded.body else {
             return Ok(None);
         };
+        if map.build_id.is_some() {
+            return Ok(None);
+        }
         let dso = Mapped::of_mmap2(map, record.misc).dso;
         let is_wanted = || match &self.names {
             Some(names) => names.contains(&(dso.machine, dso.name.to_vec())),
@@ -188,50 +188,28 @@ fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
     })
 }
 
-/// Appends `entries` to those in the BUILD_ID section, which remain unchanged. If the existing
-/// entries have no process IDs, like those of perf before 2.6.35, the new ones have none either.
-fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
+/// Adds `entries` to those in the BUILD_ID section, which remain unchanged. If the existing entries
+/// have no process IDs, like those of perf before 2.6.35, the new ones have none either.
+fn add(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     if entries.is_empty() {
         return Ok(());
     }
-    // Readers would not find entries after bytes that cannot be read.
-    let unreadable = |why: String| {
-        let what = format!("feature BUILD_ID cannot be read: {why}");
-        Err(Error::refused_without(
-            what,
-            Step::DropFeature(FeatureId::BUILD_ID),
-        ))
-    };
-    let has_pid = match recording.feature(FeatureId::BUILD_ID) {
-        Some(Ok(Section { tail, .. })) if !tail.is_empty() => {
-            return unreadable(format!(
-                "its last {} are not a build ID",
-                number_of(tail.len() as u64, "byte")
-            ));
-        }
-        Some(Ok(Section {
+    let has_pid = match recording.feature(FeatureId::BUILD_ID).transpose()? {
+        Some(Section {
             value: Feature::BuildIds(ids),
             ..
-        })) => ids
+        }) => ids
             .0
             .first()
             .is_none_or(|entry| entry.build_id.pid.is_some()),
-        Some(Err(error)) => return unreadable(without_place(&error)),
         _ => true,
     };
-    let mut bytes = Vec::new();
-    for entry in entries {
+    let entries = entries.into_iter().filter_map(|entry| {
         let BuildIdEntry { header, build_id } = entry;
         let pid = build_id.pid.filter(|_| has_pid);
-        if let Some(entry) = BuildIdEntry::new(header.misc, BuildId { pid, ..build_id.0 }) {
-            entry.encode_into(&mut bytes, recording.endian)?;
-        }
-    }
-    recording
-        .features
-        .entry(FeatureId::BUILD_ID)
-        .or_default()
-        .append(&mut bytes);
+        BuildIdEntry::new(header.misc, BuildId { pid, ..build_id.0 })
+    });
+    recording.add_build_ids(entries)?;
     Ok(())
 }
 
@@ -280,7 +258,7 @@ impl Stage for BuildIds {
                 let entries = self.entries(&seen)?;
                 match self.is_pipe {
                     true => self.first = entries,
-                    false => append(recording, entries)?,
+                    false => add(recording, entries)?,
                 }
             }
             (_, ahead) => {
@@ -359,7 +337,7 @@ impl Stage for BuildIds {
         if self.is_pipe {
             self.send(entries, next)
         } else {
-            append(recording, entries)
+            add(recording, entries)
         }
     }
 

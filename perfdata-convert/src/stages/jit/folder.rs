@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use perfdata_core::Events;
-use perfdata_core::record::{Inode, MISC_MMAP_BUILD_ID, MappedBuildId};
+use perfdata_core::record::{Body, Inode, MISC_MMAP_BUILD_ID, MappedBuildId, Record};
 
 use super::image::Written;
 use crate::error::{Error, Result};
@@ -121,9 +121,9 @@ impl ImageFolders {
         self.has_build_ids = events.any(|event| event.attr.flags.build_id() == 1);
     }
 
-    /// Learns the same from the `misc` of a mapping record.
-    pub fn see_mapping(&mut self, misc: u16) {
-        self.has_build_ids |= misc & MISC_MMAP_BUILD_ID != 0;
+    /// Learns the same from a mapping record.
+    pub fn see_mapping(&mut self, record: &Record) {
+        self.has_build_ids |= matches!(&record.body, Body::Mmap2(map) if map.build_id.is_some());
     }
 
     /// Returns the absolute path of the folder for the images of the dump or perf map at `source`,

@@ -426,8 +426,8 @@ impl Stage for Jit {
             RecordType::FINISHED_ROUND => self.read_all(recording, next.limits())?,
             RecordType::TIME_CONV => self.see_time_conv(raw),
             RecordType::MMAP | RecordType::MMAP2 => {
-                self.images.see_mapping(raw.misc);
                 let record = Record::decode(raw, &recording.events.layout_of(raw))?;
+                self.images.see_mapping(&record);
                 let Some(map) = Map::of(&record).filter(|map| map.is_host) else {
                     return next.record(raw);
                 };

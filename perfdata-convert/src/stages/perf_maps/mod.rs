@@ -353,8 +353,8 @@ impl Stage for PerfMaps {
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let recording = next.recording();
-        self.images.see_mapping(raw.misc);
         let record = Record::decode(raw, &recording.events.layout_of(raw))?;
+        self.images.see_mapping(&record);
         let Some(memory) = Memory::of(&record) else {
             return next.record(raw);
         };

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::read::{Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 
@@ -113,14 +113,10 @@ pub(crate) fn drop_build_ids(
     part: PartNumber,
     recording: &mut Recording,
 ) -> Result<()> {
-    let Some(section) = recording.feature(FeatureId::BUILD_ID) else {
+    let Some(Ok(mut section)) = recording.feature(FeatureId::BUILD_ID) else {
         return Ok(());
     };
-    let Section {
-        value: Feature::BuildIds(mut ids),
-        ..
-    } = section?
-    else {
+    let Feature::BuildIds(ids) = &mut section.value else {
         return Ok(());
     };
     let before = ids.0.len();
@@ -128,7 +124,8 @@ pub(crate) fn drop_build_ids(
     ids.0
         .retain(|entry| !is_left_out(entry.build_id.filename.text()));
     if ids.0.len() < before {
-        recording.set_feature(FeatureId::BUILD_ID, Feature::BuildIds(ids))?;
+        let bytes = section.encode(recording.endian)?;
+        recording.features.insert(FeatureId::BUILD_ID, bytes);
     }
     Ok(())
 }

@@ -63,6 +63,8 @@ pub(super) struct Evidence {
     has_kernel_records: bool,
     /// Whether a record was accepted with an ID that belongs to no event.
     has_strangers: bool,
+    /// Whether an MMAP2 record was accepted that announces a build ID, but has an inode.
+    pub(super) has_false_build_ids: bool,
     /// The types, one bit each, of which regular records occurred.
     regular: u128,
 }
@@ -225,6 +227,7 @@ impl Evidence {
         }
         self.knows_ids |= judgement.ids.known;
         self.has_strangers |= judgement.ids.unknown.is_some();
+        self.has_false_build_ids |= recording.events.has_false_build_id(raw);
         if !raw.kind.is_kernel() {
             return;
         }

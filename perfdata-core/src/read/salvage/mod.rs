@@ -202,6 +202,7 @@ impl<S: Source> Salvaged<S> {
             .or(salvaging.losses.end_of_records.then_some(end));
         Ok(Survey {
             samples: evidence.samples(),
+            has_false_build_ids: evidence.has_false_build_ids,
             compressed: zstd.data(),
             recording: model,
             salvaging,

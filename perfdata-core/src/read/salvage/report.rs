@@ -152,6 +152,9 @@ pub struct Survey {
     pub compressed: CompressedData,
     /// The earliest and the latest time of SAMPLE records.
     pub samples: Option<SampleTime>,
+    /// Whether there are MMAP2 records with an inode that announce a build ID
+    /// ([`Events::has_false_build_id`](crate::Events::has_false_build_id)).
+    pub has_false_build_ids: bool,
     /// Facts that a reader must know to return exactly the remaining data.
     pub foreknown: Foreknown,
 }

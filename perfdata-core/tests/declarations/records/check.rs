@@ -3,8 +3,8 @@
 use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
 use perfdata_core::record::{
-    Body, FixedRecord, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets,
-    SampleView,
+    Body, FixedRecord, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordHeader, RecordType, Sample,
+    SampleOffsets, SampleView,
 };
 use perfdata_core::{DecodeContext, Endian, Error, Event, Events};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,7 +130,11 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
     } else {
         assert_eq!(swapped, b"before");
     }
-    if record.opaque().is_none() {
+    // Without the flag of an inode that announces a build ID, as conversions write it: in the other
+    // byte order, a device may have the form of a build ID.
+    let is_false = matches!(&record.body, Body::Mmap2(map) if map.inode.is_some())
+        && record.misc & MISC_MMAP_BUILD_ID != 0;
+    if record.opaque().is_none() && !is_false {
         let raw = RawRecord::first(&again, other(endian), 0).expect("the header was encoded");
         let twin = Record::decode(&raw, layout)
             .unwrap_or_else(|e| panic!("{e}\n{record:#x?} in the other byte order:\n{again:02x?}"));
