@@ -92,7 +92,9 @@ pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use otlp::Otlp;
-pub use perfdata_symbols::{Reason, Sources, Spelling, Symbolizer, Unresolved};
+pub use perfdata_symbols::{
+    Evidence, HidingSetting, Reason, Sources, Spelling, Symbolizer, Unresolved, Verified,
+};
 pub use perfdata_tracepoint::Like;
 pub use pprof::Pprof;
 pub use profile::Label;

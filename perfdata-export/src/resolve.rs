@@ -5,7 +5,7 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{MappingId, Sample, Samples};
-use perfdata_symbols::{Spelling, Symbolizer, Unresolved};
+use perfdata_symbols::{Spelling, Symbolizer, Unresolved, Verified};
 use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
@@ -146,6 +146,8 @@ pub struct Report {
     pub unnamed: u64,
     /// Objects with addresses that have no names.
     pub unresolved: Vec<Unresolved>,
+    /// Objects whose symbols are known, and why they are those of the recorded objects.
+    pub verified: Vec<Verified>,
 }
 
 /// Passes all samples to `sink`. Without `symbols`, no functions are searched.
@@ -369,11 +371,14 @@ impl Pass {
     }
 
     fn finish(self) -> Report {
+        let symbols = self.resolver.symbols;
         Report {
-            unresolved: self
-                .resolver
-                .symbols
+            unresolved: symbols
+                .as_ref()
                 .map(|symbols| symbols.unresolved())
+                .unwrap_or_default(),
+            verified: symbols
+                .map(|symbols| symbols.verified())
                 .unwrap_or_default(),
             ..self.report
         }

@@ -185,6 +185,18 @@ impl Session {
         self.mappings.borrow().list.get(id.index()).copied()
     }
 
+    /// Returns the mapping of the image of the host's kernel at this time, whether an address was found
+    /// in it or not.
+    pub fn kernel_mapping(&self) -> Option<Mapping> {
+        let is_kernel = |mapping: &Mapping| {
+            let dso = self.dso(mapping.dso);
+            dso.is_some_and(|dso| dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST)
+        };
+        let mut pieces = self.spaces.kernel().iter();
+        let (_, mapping) = pieces.find(|(_, mapping)| is_kernel(mapping))?;
+        Some(mapping)
+    }
+
     /// Returns all DSOs that were mapped so far.
     pub fn dsos(&self) -> &[Dso] {
         self.dsos.list()

@@ -2,7 +2,7 @@
 
 use perfdata_core::Recording;
 use perfdata_core::file_name::to_path;
-use perfdata_session::{BuildId, Dso};
+use perfdata_session::{BuildId, Dso, Mapped};
 
 use crate::bytes::Bytes;
 use crate::elf::Elf;
@@ -22,7 +22,7 @@ use crate::sources::Sources;
 /// while samples.next()?.is_some() {}
 /// let finder = ObjectFinder::new(Sources::default(), samples.recording());
 /// for dso in samples.session().dsos() {
-///     match finder.find(dso, dso.mapped_build_id, b".debug_frame") {
+///     match finder.find(dso, dso.mapped_build_id, None, b".debug_frame") {
 ///         Ok(files) => println!("{} segments", files.object.segments().len()),
 ///         Err(reason) => println!("{}: {reason}", String::from_utf8_lossy(&dso.name)),
 ///     }
@@ -34,6 +34,28 @@ use crate::sources::Sources;
 pub struct ObjectFinder {
     sources: Sources,
     host: Host,
+}
+
+/// The mapping of the image of the recorded kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelMapping {
+    /// The name of the relocation symbol; empty if there is none.
+    pub(crate) symbol: Box<[u8]>,
+    /// The address of the relocation symbol.
+    pub(crate) address: u64,
+    /// The address after the last one.
+    pub(crate) end: u64,
+}
+
+impl KernelMapping {
+    /// Returns the mapping in a record.
+    pub fn of(mapped: &Mapped<'_>) -> Self {
+        KernelMapping {
+            symbol: mapped.dso.symbol.into(),
+            address: mapped.pgoff,
+            end: mapped.end,
+        }
+    }
 }
 
 /// The files of an object.
@@ -60,7 +82,15 @@ impl ObjectFinder {
         ObjectFinder { sources, host }
     }
 
-    /// Returns the files of `dso` with this build ID: the object, and a debug file if the object
+    /// Returns the finder with the kernel of the recorded machine and its build ID, if that is known: the
+    /// vDSO of the running kernel is the recorded one if the kernel is.
+    #[must_use]
+    pub fn with_kernel(mut self, mapping: KernelMapping, build_id: Option<BuildId>) -> Self {
+        self.host.set_kernel(mapping, build_id);
+        self
+    }
+
+    /// Returns the files of `dso` with this build ID, which was mapped at `time` in the recording: the object, and a debug file if the object
     /// does not contain the section `section` but the debug file does. The object of a
     /// [`File`](perfdata_session::DsoKind::File) is searched at its path and in the build ID
     /// caches, a vDSO in the caches and in the memory of this process.
@@ -71,12 +101,15 @@ impl ObjectFinder {
         &self,
         dso: &Dso,
         build_id: Option<BuildId>,
+        time: Option<u64>,
         section: &[u8],
     ) -> Result<ObjectFiles, Reason> {
         let wanted = Wanted {
             dso,
             build_id,
             pid: 0,
+            start: None,
+            time,
         };
         let (object, debug) = files(&wanted, &self.sources, &self.host, section)?;
         Ok(ObjectFiles { object, debug })

@@ -11,8 +11,9 @@
 //!   `/proc/kallsyms`, images and modules of the kernel, the vDSO, and perf maps of JIT compilers;
 //! - **but only of the recorded objects**: the build ID of a file must be the recorded one. perf
 //!   shows the symbols of the running kernel even for the recording of another one. Objects without
-//!   a recorded build ID are used if the recording was made on this machine, by its host name and
-//!   kernel, and the file is still the same; or with [`Sources::unverified`].
+//!   a recorded build ID are used if there is other [`Evidence`]: the recording was made on this
+//!   machine, by its host name and kernel, and the file was not modified since, or the kernel is still
+//!   running; or with [`Sources::unverified`].
 //!
 //! [`Symbolizer::source_frames`] returns the functions that are inlined at a frame, and source lines.
 //! [`Symbolizer::unresolved`] returns for each object how many addresses have no name, and why.
@@ -44,6 +45,7 @@ mod bytes;
 mod debug_info;
 mod demangle;
 mod elf;
+mod evidence;
 mod files;
 mod kallsyms;
 mod kernel_list;
@@ -103,8 +105,9 @@ pub fn parse_everything(data: &[u8]) {
 pub use bytes::decompressed;
 pub use demangle::{Spelling, demangled, demangled_as, demangled_without_parameters};
 pub use elf::{Elf, Segment};
-pub use files::{ObjectFiles, ObjectFinder};
+pub use evidence::{Evidence, Verified};
+pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
 pub use lines::SourceFrame;
-pub use reason::{Reason, Unresolved};
+pub use reason::{HidingSetting, Reason, Unresolved};
 pub use sources::{Locate, Sources};
 pub use symbolizer::{Symbol, SymbolPlace, Symbolizer};

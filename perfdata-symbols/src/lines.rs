@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use perfdata_core::record::is_moment;
 use perfdata_session::{DsoId, DsoKind, Frame, Sample};
 
 use crate::debug_info::{DEBUG_INFO, DebugInfo};
@@ -92,7 +93,14 @@ impl Lines {
             } = self;
             let finder = finder
                 .get_or_insert_with(|| ObjectFinder::new(sources.clone(), sample.recording()));
-            let files = finder.find(dso, frame.build_id(), DEBUG_INFO).ok();
+            let files = finder
+                .find(
+                    dso,
+                    frame.build_id(),
+                    sample.time().filter(|&time| is_moment(time)),
+                    DEBUG_INFO,
+                )
+                .ok();
             let info = files.as_ref().and_then(|files| {
                 let file = files.debug.as_ref().unwrap_or(&files.object);
                 let info = DebugInfo::parse(file, MOST_MEMORY)?;

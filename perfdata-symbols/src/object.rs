@@ -1,15 +1,19 @@
 //! The symbols of one object: searched in all sources, and verified by build ID.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use perfdata_core::file_name::to_path;
-use perfdata_session::{BuildId, Dso, DsoKind, FileId, Mapping};
+use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 
 use crate::bytes::{Bytes, read_text};
 use crate::elf::{Addresses, Elf};
+use crate::evidence::{Evidence, Running, Times, check_file};
 use crate::kallsyms::Kallsyms;
 use crate::kernel_list::KernelList;
 use crate::machine::{own_vdso, running_kernel};
@@ -81,6 +85,7 @@ pub(crate) struct Symbols {
     pub table: SymbolTable,
     pub lookup: Lookup,
     pub is_mangled: bool,
+    pub evidence: Evidence,
 }
 
 /// What is known about the recorded machine.
@@ -92,13 +97,27 @@ pub(crate) struct Host {
     pub kernel: Option<BuildId>,
     /// The address of the kernel's relocation symbol, and its name.
     pub relocation: Option<(u64, Box<[u8]>)>,
-    /// Its mapping, and the number of mappings among which it was searched.
-    pub kernel_mapping: Option<Mapping>,
-    pub searched_mappings: usize,
+    /// The end of the mapping of the kernel's image.
+    pub kernel_end: u64,
     /// Whether it is this machine, by its host name and release.
     pub is_this: bool,
+    /// The times in the recording.
+    pub times: Times,
+    /// The running kernel.
+    pub running: Running,
     /// The symbols of the recorded kernel and of its modules, read at the first use.
-    pub kallsyms: Option<Arc<Kallsyms>>,
+    pub kallsyms: Option<Listed>,
+    /// The symbols of the running kernel, read at the first use.
+    pub own_kallsyms: OnceLock<Result<Arc<Kallsyms>, Reason>>,
+}
+
+/// The symbols of the recorded kernel and of its modules.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    symbols: Arc<Kallsyms>,
+    evidence: Evidence,
+    /// Whether the list is that of the running kernel.
+    is_running: bool,
 }
 
 /// An object whose symbols are searched.
@@ -108,6 +127,10 @@ pub(crate) struct Wanted<'a> {
     pub build_id: Option<BuildId>,
     /// The process that maps it, for memory with generated code.
     pub pid: u32,
+    /// The first address of its mapping, for modules.
+    pub start: Option<u64>,
+    /// When it was hit or mapped, in the time of the recording.
+    pub time: Option<u64>,
 }
 
 /// Returns whether build IDs are equal. Old versions of perf pad them with zeros.
@@ -127,7 +150,7 @@ pub(crate) fn load(
     match wanted.dso.kind {
         DsoKind::Kernel => kernel(wanted, sources, host),
         DsoKind::Module => module(wanted, sources, host),
-        DsoKind::Vdso | DsoKind::Vdso32 => vdso(wanted, sources),
+        DsoKind::Vdso | DsoKind::Vdso32 => vdso(wanted, sources, host),
         DsoKind::Anonymous => jitted(wanted.pid, sources, host),
         _ => file(wanted, sources, host),
     }
@@ -171,6 +194,7 @@ struct OwnFile {
     id: Option<BuildId>,
     /// Why there is no such file.
     reason: Reason,
+    evidence: Evidence,
 }
 
 /// Returns the file of an object, verified by its build ID.
@@ -179,6 +203,7 @@ fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFi
     // A name that this system cannot have leads to the root, which is not a file.
     let path = sources.locate(to_path(recorded).unwrap_or(Path::new("")));
     let mut reason = Reason::NotFound;
+    let mut evidence = wanted.build_id.map(Evidence::BuildId);
     let own = match Bytes::open(&path) {
         Err(_) => None,
         Ok(bytes) => match (Elf::parse(bytes), wanted.build_id) {
@@ -194,13 +219,16 @@ fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFi
                 }
                 None => None,
             },
-            (Ok(elf), None) => {
-                let is_the_same = host.is_this
-                    && sources.is_own()
-                    && !wanted.dso.is_deleted()
-                    && wanted.dso.file.is_none_or(|file| is_file(&path, &file));
-                (is_the_same || sources.unverified).then_some(elf)
-            }
+            (Ok(elf), None) => match unidentified(wanted, sources, host, &path) {
+                Ok(other) => {
+                    evidence = Some(other);
+                    Some(elf)
+                }
+                Err(other) => {
+                    reason = other;
+                    None
+                }
+            },
         },
     };
     let id = wanted
@@ -216,7 +244,30 @@ fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFi
         elf: own,
         id,
         reason,
+        evidence: evidence.unwrap_or(Evidence::Unverified),
     })
+}
+
+/// Returns why the file at `path` is the recorded one, although the recording does not contain its build
+/// ID.
+fn unidentified(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    path: &Path,
+) -> Result<Evidence, Reason> {
+    let checked = match host.is_this && sources.is_own() && !wanted.dso.is_deleted() {
+        true => {
+            let file = wanted.dso.file.as_ref();
+            check_file(path, file, &host.times, wanted.time, sources.recorded_until)
+        }
+        false => Err(Reason::NoBuildId),
+    };
+    match checked {
+        Ok(()) => Ok(Evidence::File),
+        Err(_) if sources.unverified => Ok(Evidence::Unverified),
+        Err(reason) => Err(reason),
+    }
 }
 
 impl OwnFile {
@@ -251,7 +302,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         true => None,
         false => first_with(debug, own.id.as_ref(), Elf::has_symtab),
     };
-    let reason = own.reason.clone();
+    let (reason, evidence) = (own.reason.clone(), own.evidence.clone());
     let runtime = own.runtime(sources);
     let mini = match (&full, &runtime) {
         (None, Some(runtime)) if !runtime.has_symtab() => runtime.mini_debug_info(),
@@ -279,6 +330,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: true,
+        evidence,
     })
 }
 
@@ -294,7 +346,7 @@ pub(crate) fn files(
         return Err(Reason::Guest);
     }
     match wanted.dso.kind {
-        DsoKind::Vdso | DsoKind::Vdso32 => return Ok((vdso_file(wanted, sources)?, None)),
+        DsoKind::Vdso | DsoKind::Vdso32 => return Ok((vdso_file(wanted, sources, host)?.0, None)),
         DsoKind::File => {}
         _ => return Err(Reason::NotFound),
     }
@@ -317,20 +369,66 @@ pub(crate) fn is_file(path: &Path, file: &FileId) -> bool {
     fs::metadata(path).is_ok_and(|meta| os::inode(&meta) == Some(file.inode))
 }
 
-/// Returns whether the recorded kernel is the running one.
-fn is_running(sources: &Sources, host: &Host) -> bool {
-    match (&host.kernel, running_kernel()) {
-        (Some(recorded), Some(own)) => sources.is_own() && is_same(recorded, &own),
-        _ => sources.is_own() && sources.unverified && host.is_this,
+/// Returns why the running kernel is the recorded one.
+fn running(sources: &Sources, host: &Host, time: Option<u64>) -> Result<Evidence, Reason> {
+    if !sources.is_own() {
+        return Err(match host.kernel {
+            Some(_) => Reason::OtherKernel,
+            None => Reason::NoBuildId,
+        });
+    }
+    if let (Some(recorded), Some(own)) = (&host.kernel, running_kernel()) {
+        return match is_same(recorded, &own) {
+            true => Ok(Evidence::BuildId(own)),
+            false => Err(Reason::OtherKernel),
+        };
+    }
+    if !host.is_this {
+        return Err(Reason::NoBuildId);
+    }
+    match is_this_boot(sources, host, time) {
+        Ok(true) => Ok(Evidence::RunningKernel),
+        Err(reason @ Reason::HiddenAddresses(_)) => Err(reason),
+        _ if sources.unverified => Ok(Evidence::Unverified),
+        Ok(false) => Err(Reason::OtherBoot),
+        Err(reason) => Err(reason),
     }
 }
 
-fn read_kallsyms(path: &Path) -> Result<Kallsyms, Reason> {
+/// Returns whether the image of the running kernel is where that of the recorded one was. The kernel
+/// chooses another address in each boot.
+fn is_this_boot(sources: &Sources, host: &Host, time: Option<u64>) -> Result<bool, Reason> {
+    let own = own_kallsyms(host)?;
+    let Some((at, name)) = &host.relocation else {
+        return Err(Reason::NoBuildId);
+    };
+    let address_of = |name: &[u8]| own.image.address_of(name);
+    let is_there = address_of(name) == Some(*at) && *at != 0;
+    // perf records the end of the code or of the data; old versions, an address behind the image.
+    let ends = [address_of(b"_etext"), address_of(b"_edata")];
+    let last = ends.into_iter().chain([address_of(b"_end")]);
+    let is_behind = last
+        .flatten()
+        .max()
+        .is_none_or(|last| host.kernel_end > last);
+    let is_as_long = is_behind || ends.contains(&Some(host.kernel_end));
+    let is_of_another = host.times.is_of_another_boot(time, sources.recorded_until);
+    Ok(is_there && is_as_long && !is_of_another)
+}
+
+/// Returns the symbols of the running kernel.
+fn own_kallsyms(host: &Host) -> Result<Arc<Kallsyms>, Reason> {
+    let running = &host.running;
+    let read = || read_kallsyms(&running.kallsyms, running).map(Arc::new);
+    host.own_kallsyms.get_or_init(read).clone()
+}
+
+fn read_kallsyms(path: &Path, running: &Running) -> Result<Kallsyms, Reason> {
     let text = read_text(path, MOST_KALLSYMS)
         .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
     let symbols = Kallsyms::parse(text);
     if symbols.are_hidden {
-        return Err(Reason::HiddenAddresses);
+        return Err(Reason::HiddenAddresses(running.hiding_setting()));
     }
     if symbols.image.is_empty() && symbols.modules.is_empty() {
         return Err(Reason::Unreadable(format!(
@@ -341,32 +439,47 @@ fn read_kallsyms(path: &Path) -> Result<Kallsyms, Reason> {
     Ok(symbols)
 }
 
-/// Returns the lists of symbols of the kernel at the time of the recording.
-fn kallsyms(sources: &Sources, host: &mut Host) -> Result<Arc<Kallsyms>, Reason> {
+/// Returns the symbols of the kernel and its modules at the time of the recording.
+fn kallsyms(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Listed, Reason> {
     if let Some(known) = &host.kallsyms {
         return Ok(known.clone());
     }
-    let mut paths: Vec<PathBuf> = Vec::new();
     if let Some(path) = &sources.kallsyms {
-        paths.push(path.clone());
-    } else {
-        if is_running(sources, host) {
-            paths.push("/proc/kallsyms".into());
-        }
-        if let Some(id) = &host.kernel {
-            paths.extend(sources.in_caches(id, &["kallsyms"]));
+        let named = Listed {
+            symbols: Arc::new(read_kallsyms(path, &host.running)?),
+            evidence: Evidence::Named,
+            is_running: false,
+        };
+        return Ok(host.kallsyms.insert(named).clone());
+    }
+    let own = match running(sources, host, wanted.time) {
+        Ok(evidence) => own_kallsyms(host).map(|symbols| Listed {
+            symbols,
+            evidence,
+            is_running: true,
+        }),
+        Err(reason) => Err(reason),
+    };
+    let reason = match own {
+        Ok(own) => return Ok(host.kallsyms.insert(own).clone()),
+        Err(reason) => reason,
+    };
+    if let Some(id) = &host.kernel {
+        for path in sources.in_caches(id, &["kallsyms"]) {
+            if let Ok(symbols) = read_kallsyms(&path, &host.running) {
+                let cached = Listed {
+                    symbols: Arc::new(symbols),
+                    evidence: Evidence::BuildId(*id),
+                    is_running: false,
+                };
+                return Ok(host.kallsyms.insert(cached).clone());
+            }
         }
     }
-    let mut reason = Reason::OtherKernel;
-    for path in paths {
-        match read_kallsyms(&path) {
-            Ok(symbols) => return Ok(host.kallsyms.insert(Arc::new(symbols)).clone()),
-            Err(Reason::HiddenAddresses) => reason = Reason::HiddenAddresses,
-            Err(other) if sources.kallsyms.is_some() => reason = other,
-            Err(_) => {}
-        }
-    }
-    Err(reason)
+    Err(match (reason, host.kernel) {
+        (reason @ Reason::HiddenAddresses(_), _) | (reason, None) => reason,
+        (_, Some(_)) => Reason::OtherKernel,
+    })
 }
 
 /// Returns the symbols of the kernel's image in a copy of its list, and how they are looked up; `None`
@@ -388,7 +501,7 @@ fn copied_image(sources: &Sources, host: &Host) -> Option<(SymbolTable, Lookup)>
             let table = SymbolTable::KernelList(Arc::new(list));
             return Some((table, Lookup::Relocated(at)));
         }
-        let image = read_kallsyms(&path).ok()?.image;
+        let image = read_kallsyms(&path, &host.running).ok()?.image;
         let at = image.address_of(name)?;
         Some((SymbolTable::Table(image), Lookup::Relocated(at)))
     })
@@ -405,96 +518,138 @@ fn relocated(table: &Table, host: &Host) -> Lookup {
 
 /// Returns the symbols of the kernel's image.
 fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Symbols, Reason> {
-    let of_table = |table: Arc<Table>, host: &Host| Symbols {
+    let of_table = |table: Arc<Table>, host: &Host, evidence| Symbols {
         lookup: relocated(&table, host),
         table: SymbolTable::Table(table),
         is_mangled: false,
+        evidence,
     };
     let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual, sources);
-    if let Some(path) = sources
-        .vmlinux
-        .as_ref()
-        .filter(|_| sources.kallsyms.is_none())
-    {
-        let elf = Bytes::open(path)
-            .map_err(|error| error.to_string())
-            .and_then(Elf::parse)
-            .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
-        return match (wanted.build_id, elf.build_id()) {
-            (Some(id), Some(own)) if !is_same(&id, &own) => Err(Reason::OtherBuildId(own)),
-            _ => of_image(&elf).map(|table| of_table(Arc::new(table), host)),
-        };
+    if sources.vmlinux.is_some() && sources.kallsyms.is_none() {
+        let (elf, evidence) = named_image(wanted, sources)?;
+        return of_image(&elf).map(|table| of_table(Arc::new(table), host, evidence));
     }
-    if let Some((table, lookup)) = copied_image(sources, host) {
+    if let Some(id) = host.kernel
+        && let Some((table, lookup)) = copied_image(sources, host)
+    {
         return Ok(Symbols {
             table,
             lookup,
             is_mangled: false,
+            evidence: Evidence::BuildId(id),
         });
     }
-    let reason = match kallsyms(sources, host) {
-        Ok(symbols) => {
-            let lookup = relocated(&symbols.image, host);
-            return Ok(Symbols {
-                table: SymbolTable::Table(symbols.image.clone()),
-                lookup,
-                is_mangled: false,
-            });
-        }
-        Err(reason) if sources.kallsyms.is_some() => return Err(reason),
+    let reason = match kallsyms(wanted, sources, host) {
+        Ok(list) => return Ok(of_table(list.symbols.image.clone(), host, list.evidence)),
         Err(reason) => reason,
     };
+    if sources.kallsyms.is_some() {
+        return Err(reason);
+    }
     let Some(id) = wanted.build_id else {
-        return Err(Reason::NoBuildId);
+        return Err(reason);
     };
-    let mut images = sources.in_caches(&id, &["vmlinux", "elf"]);
+    let image = found_image(&id, sources, host, Elf::has_symtab).ok_or(reason)?;
+    of_image(&image).map(|table| of_table(Arc::new(table), host, Evidence::BuildId(id)))
+}
+
+/// Returns the image of the kernel that the caller named.
+fn named_image(wanted: &Wanted<'_>, sources: &Sources) -> Result<(Elf, Evidence), Reason> {
+    let path = sources.vmlinux.as_ref().ok_or(Reason::NotFound)?;
+    let elf = Bytes::open(path)
+        .map_err(|error| error.to_string())
+        .and_then(Elf::parse)
+        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+    match (wanted.build_id, elf.build_id()) {
+        (Some(id), Some(own)) if !is_same(&id, &own) => Err(Reason::OtherBuildId(own)),
+        (Some(id), Some(_)) => Ok((elf, Evidence::BuildId(id))),
+        _ => Ok((elf, Evidence::Named)),
+    }
+}
+
+/// Returns an image of the kernel with this build ID that fulfils `is_fit`.
+fn found_image(
+    id: &BuildId,
+    sources: &Sources,
+    host: &Host,
+    is_fit: impl Fn(&Elf) -> bool,
+) -> Option<Elf> {
+    let mut images = sources.in_caches(id, &["vmlinux", "elf"]);
     images.extend(sources.kernel_images(host.release.as_deref()));
-    images.extend(sources.debug_files(b"vmlinux", Some(&id)));
-    let image = first_with(images, Some(&id), Elf::has_symtab).ok_or(reason)?;
-    of_image(&image).map(|table| of_table(Arc::new(table), host))
+    images.extend(sources.debug_files(b"vmlinux", Some(id)));
+    first_with(images, Some(id), is_fit)
 }
 
 /// Returns the symbols of a kernel module.
 fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Symbols, Reason> {
     let name = module_name(wanted.dso.path());
     // The addresses in the list of the running kernel are those of this boot.
-    let mut reason = Reason::NotFound;
-    match kallsyms(sources, host) {
-        Ok(symbols) => {
+    let reason = match kallsyms(wanted, sources, host) {
+        Ok(list) => {
+            let symbols = list.symbols;
             let is_this_boot = host.relocation.as_ref().is_none_or(|(at, symbol)| {
                 symbols
                     .image
                     .address_of(symbol)
                     .is_none_or(|own| own == *at)
             });
-            if let Some(table) = symbols.modules.get(&*name).filter(|_| is_this_boot) {
+            let is_loaded = match wanted.start.filter(|_| list.is_running) {
+                Some(start) => host.running.has_module_at(&name, start),
+                None => None,
+            };
+            let evidence = match (list.evidence, is_loaded) {
+                (Evidence::Unverified, _) => Some(Evidence::Unverified),
+                (_, Some(true)) => Some(Evidence::LoadedModule),
+                (_, Some(false)) | (Evidence::RunningKernel, None) => None,
+                (evidence, None) => Some(evidence),
+            };
+            let table = symbols.modules.get(&*name).filter(|_| is_this_boot);
+            if let Some((table, evidence)) = table.zip(evidence) {
                 return Ok(Symbols {
                     table: SymbolTable::Table(table.clone()),
                     lookup: Lookup::Address,
                     is_mangled: false,
+                    evidence,
                 });
             }
+            Reason::OtherModule
         }
-        Err(Reason::HiddenAddresses) => reason = Reason::HiddenAddresses,
-        Err(_) => {}
-    }
-    let Some(id) = wanted.build_id else {
-        return Err(Reason::NoBuildId);
+        Err(reason) => reason,
     };
-    let mut paths = sources.in_caches(&id, &["elf", "debug"]);
-    if wanted.dso.path().starts_with(b"/") {
-        paths.extend(to_path(wanted.dso.path()).map(|path| sources.locate(path)));
-        paths.extend(sources.debug_files(wanted.dso.path(), Some(&id)));
-    } else if let Some(release) = &host.release {
-        paths.extend(installed_module(sources, release, &name));
-    }
-    let elf = first_with(paths, Some(&id), Elf::has_symtab).ok_or(reason)?;
+    let Some(id) = wanted.build_id else {
+        return Err(reason);
+    };
+    let elf = found_module(wanted, &id, sources, host, Elf::has_symtab);
+    let elf = elf.ok_or(match reason {
+        Reason::HiddenAddresses(_) => reason,
+        _ => Reason::NotFound,
+    })?;
     let table = of_elf(&elf, &elf, Addresses::Text, sources)?;
     Ok(Symbols {
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
+        evidence: Evidence::BuildId(id),
     })
+}
+
+/// Returns a file of a module with this build ID that fulfils `is_fit`.
+fn found_module(
+    wanted: &Wanted<'_>,
+    id: &BuildId,
+    sources: &Sources,
+    host: &Host,
+    is_fit: impl Fn(&Elf) -> bool,
+) -> Option<Elf> {
+    let name = module_name(wanted.dso.path());
+    let mut paths = sources.in_caches(id, &["elf", "debug"]);
+    if wanted.dso.path().starts_with(b"/") {
+        paths.extend(to_path(wanted.dso.path()).map(|path| sources.locate(path)));
+        paths.extend(sources.debug_files(wanted.dso.path(), Some(id)));
+    } else if let Some(release) = &host.release {
+        paths.extend(installed_module(sources, release, &name));
+    }
+    first_with(paths, Some(id), is_fit)
 }
 
 /// Returns the name of a module as the kernel lists it: `/lib/…/snd-hda.ko.xz` is `snd_hda`.
@@ -524,30 +679,41 @@ fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<Pat
     Some(sources.locate(&folder.join(to_path(path)?)))
 }
 
-/// Returns a vDSO: from the build ID cache, or from the memory of this process.
-fn vdso_file(wanted: &Wanted<'_>, sources: &Sources) -> Result<Elf, Reason> {
+/// Returns a vDSO: from the build ID cache, or from the memory of this process; and why it is the
+/// recorded one.
+fn vdso_file(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+) -> Result<(Elf, Evidence), Reason> {
+    let own = || Elf::parse(Bytes::Memory(own_vdso().ok()?)).ok();
     let Some(id) = wanted.build_id else {
-        return Err(Reason::NoBuildId);
+        let evidence = match running(sources, host, wanted.time)? {
+            Evidence::Unverified => Evidence::Unverified,
+            _ => Evidence::RunningVdso,
+        };
+        // This process maps only one of the kernel's images.
+        let is_64 = wanted.dso.kind == DsoKind::Vdso;
+        let own = own().filter(|own| own.is_64() == is_64);
+        return own.map(|own| (own, evidence)).ok_or(Reason::NoBuildId);
     };
-    let own = || {
-        let elf = Elf::parse(Bytes::Memory(own_vdso().ok()?)).ok()?;
-        let is_it = elf.build_id().is_some_and(|own| is_same(&own, &id));
-        is_it.then_some(elf)
-    };
+    let own = || own().filter(|own| own.build_id().is_some_and(|own| is_same(&own, &id)));
     let cached = sources.in_caches(&id, &["vdso", "elf", "debug"]);
-    first_with(cached, Some(&id), |_| true)
-        .or_else(own)
+    let found = first_with(cached, Some(&id), |_| true).or_else(own);
+    found
+        .map(|elf| (elf, Evidence::BuildId(id)))
         .ok_or(Reason::NotFound)
 }
 
 /// Returns the symbols of a vDSO.
-fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
-    let elf = vdso_file(wanted, sources)?;
+fn vdso(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+    let (elf, evidence) = vdso_file(wanted, sources, host)?;
     let table = of_elf(&elf, &elf, Addresses::Offsets, sources)?;
     Ok(Symbols {
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
+        evidence,
     })
 }
 
@@ -564,5 +730,9 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
         table: perf_map::parse(&text).into(),
         lookup: Lookup::Address,
         is_mangled: true,
+        evidence: match is_own {
+            true => Evidence::Machine,
+            false => Evidence::Unverified,
+        },
     })
 }

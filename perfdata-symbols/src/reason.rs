@@ -16,8 +16,17 @@ pub enum Reason {
     NoBuildId,
     /// The object belongs to another kernel than the running one, and no image of it was found.
     OtherKernel,
-    /// The kernel hides the addresses of its symbols (`kernel.kptr_restrict`).
-    HiddenAddresses,
+    /// The kernel of this machine was started again after the recording, and the recording contains no
+    /// build ID of its kernel that could be compared.
+    OtherBoot,
+    /// The kernel hides the addresses of its symbols from this process.
+    HiddenAddresses(HidingSetting),
+    /// The recording contains no build ID, and the file on this machine has another device or inode.
+    OtherFile,
+    /// The recording contains no build ID, and the file was modified after the recording.
+    ModifiedFile,
+    /// The recording contains no build ID of the module, and it is not loaded at the recorded address.
+    OtherModule,
     /// The object has no symbols.
     Stripped,
     /// There is no `/tmp/perf-PID.map` of the process, or it may be one of another process.
@@ -30,6 +39,29 @@ pub enum Reason {
     NoSymbol,
 }
 
+/// A setting of the kernel that hides the addresses of its symbols, and its value
+/// (Documentation/admin-guide/sysctl/kernel.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HidingSetting {
+    /// `kernel.kptr_restrict`: 1 hides them from processes without `CAP_SYSLOG`, 2 from all.
+    KptrRestrict(i64),
+    /// `kernel.perf_event_paranoid`, if `kernel.kptr_restrict` is 0: above 1, they are hidden from
+    /// processes without `CAP_SYSLOG`.
+    PerfEventParanoid(i64),
+}
+
+impl fmt::Display for HidingSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HidingSetting::KptrRestrict(value) => write!(f, "kernel.kptr_restrict is {value}"),
+            HidingSetting::PerfEventParanoid(value) => {
+                write!(f, "kernel.perf_event_paranoid is {value}")
+            }
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,9 +71,21 @@ impl fmt::Display for Reason {
             Reason::OtherKernel => {
                 f.write_str("it is not the running kernel, and no image of it was found")
             }
-            Reason::HiddenAddresses => {
-                f.write_str("the kernel hides its addresses (kernel.kptr_restrict)")
+            Reason::OtherBoot => f.write_str(
+                "the recording does not contain its build ID, and the kernel was started again after it",
+            ),
+            Reason::HiddenAddresses(setting) => {
+                write!(f, "the kernel hides its addresses ({setting})")
             }
+            Reason::OtherFile => f.write_str(
+                "the recording does not contain its build ID, and the file has another device or inode",
+            ),
+            Reason::ModifiedFile => f.write_str(
+                "the recording does not contain its build ID, and the file was modified after it",
+            ),
+            Reason::OtherModule => f.write_str(
+                "the recording does not contain its build ID, and it is not loaded at its address",
+            ),
             Reason::Stripped => f.write_str("it has no symbols"),
             Reason::NoPerfMap => f.write_str("there is no perf map of the process"),
             Reason::Guest => f.write_str("it belongs to a guest"),

@@ -5,6 +5,7 @@ use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use perfdata_core::file_name::to_path;
 use perfdata_session::BuildId;
@@ -34,6 +35,10 @@ pub struct Sources {
     /// Whether to use the files of this machine, or of [`root`](Self::root), for objects whose
     /// build IDs the recording does not contain, although they may differ from the recorded ones.
     pub unverified: bool,
+    /// When the recording was complete, at the latest: the time of its file, for instance. A file whose
+    /// build ID the recording does not contain is used only if it was not modified since then, or, if the
+    /// clock of the recording tells more, since the object was recorded.
+    pub recorded_until: Option<SystemTime>,
     /// The version of perf whose choice is followed between symbols with the same address: it
     /// depends on the lengths of their names, as that version spells them.
     pub spelling: Spelling,
@@ -50,6 +55,7 @@ impl Default for Sources {
             vmlinux: None,
             kallsyms: None,
             unverified: false,
+            recorded_until: None,
             spelling: Spelling::default(),
         }
     }
@@ -64,6 +70,7 @@ impl fmt::Debug for Sources {
             .field("vmlinux", &self.vmlinux)
             .field("kallsyms", &self.kallsyms)
             .field("unverified", &self.unverified)
+            .field("recorded_until", &self.recorded_until)
             .field("spelling", &self.spelling)
             .finish()
     }
@@ -104,6 +111,15 @@ impl Sources {
     #[must_use]
     pub fn with_unverified(self, unverified: bool) -> Self {
         Sources { unverified, ..self }
+    }
+
+    /// Returns the same sources with [`recorded_until`](Self::recorded_until).
+    #[must_use]
+    pub fn with_recorded_until(self, recorded_until: Option<SystemTime>) -> Self {
+        Sources {
+            recorded_until,
+            ..self
+        }
     }
 
     /// Returns the same sources with [`spelling`](Self::spelling).

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Mapping, Sample, Session};
+use perfdata_core::record::is_moment;
+use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Sample, Session};
 
 use crate::demangle::{Spelling, demangled};
+use crate::evidence::{Times, Verified};
+use crate::files::KernelMapping;
 use crate::lines::{Lines, SourceFrame};
 use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
@@ -255,10 +258,13 @@ impl Symbolizer {
         }
         self.now = self.now.saturating_add(1);
         if matches!(self.objects.get(at)?.state, State::Unread) {
+            let mapping = frame.mapping.and_then(|id| sample.session().mapping(id));
             let wanted = Wanted {
                 dso,
                 build_id: frame.build_id(),
                 pid,
+                start: mapping.map(|mapping| mapping.start),
+                time: sample.time().filter(|&time| is_moment(time)),
             };
             self.read(at, &wanted, sample);
         }
@@ -310,7 +316,10 @@ impl Symbolizer {
         let host = self
             .host
             .get_or_insert_with(|| Host::of(sample.recording()));
-        host.find_kernel(sample.session());
+        // The build ID and the relocation symbol may be later in the recording than other samples.
+        if host.kernel.is_none() {
+            host.learn_kernel(sample.session());
+        }
         let state = match load(wanted, &self.sources, host) {
             Ok(symbols) => State::Known(symbols),
             Err(reason) => State::Missing(reason),
@@ -344,6 +353,22 @@ impl Symbolizer {
         self.unmapped
     }
 
+    /// Returns the objects whose symbols are known, and why they are those of the recorded objects, in the
+    /// order in which they were hit. Objects that were dropped to make room for others are not listed.
+    pub fn verified(&self) -> Vec<Verified> {
+        let known = self
+            .objects
+            .iter()
+            .filter_map(|object| match &object.state {
+                State::Known(symbols) => Some(Verified {
+                    name: object.name.clone(),
+                    evidence: symbols.evidence.clone(),
+                }),
+                _ => None,
+            });
+        known.collect()
+    }
+
     /// Returns the objects with addresses that have no names, those with the most lookups first.
     pub fn unresolved(&self) -> Vec<Unresolved> {
         let missed = self.objects.iter().filter(|object| object.missed > 0);
@@ -369,35 +394,36 @@ impl Host {
         Host {
             is_this: is_this_machine(recording),
             release: release(recording),
+            times: Times::of(recording),
             ..Host::default()
         }
     }
 
-    /// Looks for the kernel among the mappings that were hit since the last call. Its build ID and its
-    /// relocation symbol can be later in the recording than other samples.
-    fn find_kernel(&mut self, session: &Session) {
-        if self.kernel.is_some() {
-            return;
-        }
-        let is_kernel = |mapping: &Mapping| {
-            session
-                .dso(mapping.dso)
-                .is_some_and(|dso| dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST)
-        };
-        if self.kernel_mapping.is_none() {
-            let mut mappings = session.mappings_since(self.searched_mappings);
-            let mut count: usize = 0;
-            self.kernel_mapping = mappings
-                .by_ref()
-                .inspect(|_| count = count.saturating_add(1))
-                .find(is_kernel);
-            self.searched_mappings = self.searched_mappings.saturating_add(count);
-        }
-        let Some(mapping) = self.kernel_mapping else {
+    /// Takes what the session says about the kernel of the recorded machine.
+    fn learn_kernel(&mut self, session: &Session) {
+        let Some(mapping) = session.kernel_mapping() else {
             return;
         };
-        let symbol = session.relocation_symbol(mapping.dso);
-        self.relocation = symbol.map(|name| (mapping.pgoff, name.into()));
-        self.kernel = session.build_id(mapping.dso);
+        let kernel = KernelMapping {
+            symbol: session
+                .relocation_symbol(mapping.dso)
+                .unwrap_or_default()
+                .into(),
+            address: mapping.pgoff,
+            end: mapping.end,
+        };
+        self.set_kernel(kernel, session.build_id(mapping.dso));
+    }
+
+    /// Sets the kernel of the recorded machine.
+    pub(crate) fn set_kernel(&mut self, mapping: KernelMapping, build_id: Option<BuildId>) {
+        let KernelMapping {
+            symbol,
+            address,
+            end,
+        } = mapping;
+        self.kernel = build_id;
+        self.kernel_end = end;
+        self.relocation = (!symbol.is_empty()).then_some((address, symbol));
     }
 }

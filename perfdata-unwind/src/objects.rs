@@ -27,6 +27,8 @@ struct Entry {
     /// Its description, unless its file need not be searched.
     dso: Option<Dso>,
     build_id: Option<BuildId>,
+    /// When it was mapped, in the time of the recording.
+    time: Option<u64>,
     /// Whether it was written for the recording on this machine.
     is_written: bool,
     state: OnceLock<Result<Object, Reason>>,
@@ -63,23 +65,36 @@ impl Objects {
         }
     }
 
-    /// Adds an object with its build ID, if that is known. Its file is searched when it is needed.
-    pub fn add(&mut self, dso: Dso, build_id: Option<BuildId>) -> Option<ObjectId> {
-        self.push(dso, build_id, false)
+    /// Adds an object with its build ID, and when it was mapped in the time of the recording, as far as
+    /// that is known. Its file is searched when it is needed.
+    pub fn add(
+        &mut self,
+        dso: Dso,
+        build_id: Option<BuildId>,
+        time: Option<u64>,
+    ) -> Option<ObjectId> {
+        self.push(dso, build_id, time, false)
     }
 
     /// Adds an object that was written for the recording on this machine, such as an image of
     /// generated code: see [`ObjectFinder::find_written`].
     pub fn add_written(&mut self, dso: Dso) -> Option<ObjectId> {
         let build_id = dso.mapped_build_id;
-        self.push(dso, build_id, true)
+        self.push(dso, build_id, None, true)
     }
 
-    fn push(&mut self, dso: Dso, build_id: Option<BuildId>, is_written: bool) -> Option<ObjectId> {
+    fn push(
+        &mut self,
+        dso: Dso,
+        build_id: Option<BuildId>,
+        time: Option<u64>,
+        is_written: bool,
+    ) -> Option<ObjectId> {
         let id = ObjectId(u32::try_from(self.list.len()).ok()?);
         self.list.push(Arc::new(Entry {
             dso: Some(dso),
             build_id,
+            time,
             is_written,
             state: OnceLock::new(),
         }));
@@ -105,7 +120,7 @@ impl Objects {
         };
         let files = match entry.is_written {
             true => finder.find_written(dso),
-            false => finder.find(dso, entry.build_id, DEBUG_FRAME),
+            false => finder.find(dso, entry.build_id, entry.time, DEBUG_FRAME),
         }?;
         let object = Object::new(files).map_err(Reason::Unreadable)?;
         let size = object.held();
@@ -141,6 +156,7 @@ impl Objects {
             Arc::new(Entry {
                 dso: None,
                 build_id: None,
+                time: None,
                 is_written: false,
                 state: OnceLock::from(Ok(object)),
             })

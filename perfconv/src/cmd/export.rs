@@ -248,10 +248,11 @@ fn opened_slice(
     input: Input,
     select: Option<Select>,
 ) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
+    let sources = sources(args)?.with_recorded_until(input.modified());
     let symbols = match args.no_symbols {
         true => None,
         false => Some(
-            Symbolizer::new(sources(args)?)
+            Symbolizer::new(sources.clone())
                 .with_inlines(args.inlines)
                 .with_lines(args.lines),
         ),
@@ -261,7 +262,7 @@ fn opened_slice(
         stages.push(Box::new(Slice::new(select)));
     }
     if args.convert_callchain {
-        let unwound = Callchains::unwound(sources(args)?).with_help(objects::help);
+        let unwound = Callchains::unwound(sources).with_help(objects::help);
         stages.push(Box::new(unwound));
     }
     let (converted, ending) = Conversion::new(stages).read(input)?;
@@ -461,6 +462,13 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
             } else {
                 "objects have"
             }
+        ));
+    }
+    for object in &report.verified {
+        messages.detail(format_args!(
+            "{}: the same object by {}",
+            String::from_utf8_lossy(&object.name),
+            object.evidence
         ));
     }
     messages.summary(format_args!(

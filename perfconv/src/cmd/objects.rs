@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_export::{Reason, Sources};
+use perfdata_export::{HidingSetting, Reason, Sources};
 
 /// Returns the sources in a root directory, or on this machine, and in `debug_dirs`. A named folder
 /// must exist: if its name is wrong, nothing would be found.
@@ -31,9 +31,18 @@ pub fn sources(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Result<Sources
 pub fn help(reason: &Reason) -> &'static str {
     match reason {
         Reason::NoBuildId => " (--unverified uses this machine's files nevertheless)",
+        Reason::OtherFile | Reason::ModifiedFile | Reason::OtherModule => {
+            " (--unverified uses it nevertheless)"
+        }
+        Reason::OtherBoot => {
+            " (--vmlinux names its image, --unverified uses the running kernel; perf record with build IDs, or perfconv inject -b before the machine is started again, prevents this)"
+        }
         Reason::OtherKernel => " (--vmlinux or --kallsyms names it)",
         Reason::NotFound | Reason::OtherBuildId(_) => " (--sysroot and --debug-dir name folders)",
-        Reason::HiddenAddresses => " (run as root, or use --vmlinux)",
+        Reason::HiddenAddresses(HidingSetting::KptrRestrict(2)) => {
+            " (set it to 1 and run as root, or use --vmlinux)"
+        }
+        Reason::HiddenAddresses(_) => " (run as root, or use --vmlinux)",
         _ => "",
     }
 }

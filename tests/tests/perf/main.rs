@@ -18,6 +18,7 @@ mod names_perf;
 mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
+mod same_machine_perf;
 mod sanitize_perf;
 mod sched_stat_perf;
 mod script_perf;

@@ -12,7 +12,7 @@ use perfdata_session::{
     AddressSpaceHistory, BuildIdTable, Change, Dso, DsoId, DsoKind, Dsos, Machine, Mapped, Owner,
     Space,
 };
-use perfdata_symbols::{ObjectFinder, Sources};
+use perfdata_symbols::{KernelMapping, ObjectFinder, Sources};
 use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects};
 
 use crate::error::{Error, Result};
@@ -25,6 +25,32 @@ pub(super) struct Piece {
     dso: DsoId,
     start: u64,
     pgoff: u64,
+}
+
+/// When the DSOs were mapped.
+#[derive(Debug, Default)]
+struct MapTimes {
+    /// The time of the first mapping of each DSO.
+    times: Vec<Option<u64>>,
+    /// The first known time: DSOs that were mapped before the recording have none.
+    start: Option<u64>,
+}
+
+impl MapTimes {
+    fn add(&mut self, dso: DsoId, time: Option<u64>) {
+        self.start = self.start.or(time);
+        if self.times.len() <= dso.index() {
+            self.times.resize(dso.index().saturating_add(1), None);
+        }
+        if let Some(known) = self.times.get_mut(dso.index()) {
+            *known = known.or(time);
+        }
+    }
+
+    /// Returns when the DSO with an index was mapped.
+    fn of(&self, dso: usize) -> Option<u64> {
+        self.times.get(dso).copied().flatten().or(self.start)
+    }
 }
 
 /// What a recording contains that its samples need.
@@ -69,6 +95,8 @@ impl Ahead {
         let mut build_ids = BuildIdTable::of(recording)?;
         let mut dsos = Dsos::default();
         let mut history = AddressSpaceHistory::default();
+        let mut times = MapTimes::default();
+        let mut kernel: Option<(Dso, KernelMapping)> = None;
         // Samples with copies of stacks are most of the bytes, and are not needed.
         let is_needed = |kind| {
             Change::affects_processes(kind) && is_timed || kind == RecordType::HEADER_BUILD_ID
@@ -87,10 +115,17 @@ impl Ahead {
                 Change::Map { what, .. } => !is_added_later(what),
                 _ => true,
             }) {
-                history.add(
-                    time_of(&record),
-                    change.with(|mapped| piece(&mapped, &mut dsos)),
-                );
+                let time = time_of(&record);
+                let change = change.with(|mapped| {
+                    let dso = &mapped.dso;
+                    if dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST {
+                        kernel.get_or_insert_with(|| (dso.dso(), KernelMapping::of(&mapped)));
+                    }
+                    let piece = piece(&mapped, &mut dsos);
+                    times.add(piece.dso, time);
+                    piece
+                });
+                history.add(time, change);
             }
             let held = history.held().saturating_add(dsos.held());
             let held = held.saturating_add(build_ids.held());
@@ -104,13 +139,17 @@ impl Ahead {
                         (feature E_MACHINE or ARCH)";
             return Err(Error::Refused(what.into()));
         };
-        let mut objects = Objects::new(ObjectFinder::new(sources, known));
-        let ids = dsos.list().iter();
+        let mut finder = ObjectFinder::new(sources, known);
+        if let Some((dso, mapping)) = kernel {
+            finder = finder.with_kernel(mapping, build_ids.find(&dso));
+        }
+        let mut objects = Objects::new(finder);
+        let ids = dsos.list().iter().enumerate();
         let ids = ids
-            .map(|dso| {
+            .map(|(at, dso)| {
                 let is_object = is_object(dso);
                 let build_id = build_ids.find(dso);
-                is_object.then(|| objects.add(dso.clone(), build_id))?
+                is_object.then(|| objects.add(dso.clone(), build_id, times.of(at)))?
             })
             .collect();
         Ok(Ahead {
@@ -159,7 +198,7 @@ impl Ahead {
                 true => self.objects.add_written(dso),
                 false => {
                     let build_id = self.build_ids.find(&dso);
-                    self.objects.add(dso, build_id)
+                    self.objects.add(dso, build_id, None)
                 }
             });
             self.ids.push(id.flatten());
