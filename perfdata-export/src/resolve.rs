@@ -144,6 +144,9 @@ pub struct Report {
     pub frames: u64,
     /// Number of frames without a function.
     pub unnamed: u64,
+    /// Number of samples with a counter (`perf record -e '{…}:S'`) that is lower than in the sample
+    /// before: it counts as started again at 0.
+    pub restarted_counters: u64,
     /// Objects with addresses that have no names.
     pub unresolved: Vec<Unresolved>,
     /// Objects whose symbols are known, and why they are those of the recorded objects.
@@ -380,6 +383,7 @@ impl Pass {
             verified: symbols
                 .map(|symbols| symbols.verified())
                 .unwrap_or_default(),
+            restarted_counters: self.counters.restarted(),
             ..self.report
         }
     }

@@ -446,6 +446,12 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
         messages.warning(format_args!("{leftover}; the output does not contain them"));
     }
     notes.iter().for_each(|note| messages.note(note));
+    if report.restarted_counters > 0 {
+        messages.note(format_args!(
+            "counters go back in {}: they count from 0 again",
+            suggestions::count(report.restarted_counters, "sample")
+        ));
+    }
     for object in report.unresolved.iter().take(MOST_LISTED) {
         messages.note(without_names(object));
     }

@@ -19,6 +19,7 @@ mod bpf;
 mod build_ids;
 mod changes;
 mod checks;
+mod counters;
 mod events;
 mod features;
 mod kernel;

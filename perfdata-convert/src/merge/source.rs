@@ -9,6 +9,7 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Error, Recording, Result};
 
+use super::counters::Counters;
 use super::lane::{Lane, LanePlan};
 use super::sideband::{Opening, Sideband};
 use super::spans::{is_gap, is_synthesized};
@@ -31,6 +32,8 @@ pub(super) struct MergedRecords {
     /// The inputs that have a next record: its time, and the index of the input.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     sideband: Sideband,
+    /// The counters in samples, if there are any.
+    counters: Option<Counters>,
     block: Vec<u8>,
     /// Number of bytes of the block that are already returned.
     taken: usize,
@@ -68,6 +71,7 @@ impl MergedRecords {
             next.push(Reverse((lane.time_of_next(), at)));
         }
         Ok(MergedRecords {
+            counters: Counters::of(&recording.events),
             recording,
             container_layout: ContainerLayout::Pipe(PipeLayout::default()),
             lanes,
@@ -90,6 +94,7 @@ impl MergedRecords {
         while self.block.len() < BLOCK && self.aux_of.is_none() {
             let Some(Reverse((_, at))) = self.next.pop() else {
                 self.begin_inner()?;
+                self.finish_round()?;
                 break;
             };
             self.run(at)?;
@@ -149,8 +154,15 @@ impl MergedRecords {
         let is_timed = lane.plan.is_timed;
         let other = self.next.peek().map(|Reverse(other)| *other);
         let samples = lane.take_samples(room, |time| other.is_none_or(|other| (time, at) < other));
-        self.block.extend_from_slice(samples);
         let len = samples.len();
+        let start = self.block.len();
+        self.block.extend_from_slice(samples);
+        if let Some(counters) = &mut self.counters
+            && let Some(samples) = self.block.get_mut(start..)
+        {
+            let (events, endian) = (&self.recording.events, self.recording.endian);
+            counters.continue_in(at, samples, events, endian, &self.sideband.limits())?;
+        }
         self.end_round(len, is_timed)
     }
 
@@ -161,15 +173,22 @@ impl MergedRecords {
         }
         self.since_round = self.since_round.saturating_add(len);
         if self.since_round >= ROUND {
-            self.since_round = 0;
-            let header = RecordHeader {
-                kind: RecordType::FINISHED_ROUND,
-                misc: 0,
-                size: RecordHeader::SIZE as u16,
-            };
-            header.encode_into(&mut self.block, self.recording.endian)?;
+            self.finish_round()?;
         }
         Ok(())
+    }
+
+    /// Adds FINISHED_ROUND if records with a time came after the last one.
+    fn finish_round(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.since_round) == 0 {
+            return Ok(());
+        }
+        let header = RecordHeader {
+            kind: RecordType::FINISHED_ROUND,
+            misc: 0,
+            size: RecordHeader::SIZE as u16,
+        };
+        header.encode_into(&mut self.block, self.recording.endian)
     }
 
     /// Adds what comes before the records of an input.

@@ -307,6 +307,49 @@ impl SampleOffsets {
     }
 }
 
+impl SampleOffsets {
+    /// Replaces each count in the read value of `sample`, a whole record, by the one that `count`
+    /// returns for its event ID, if the value contains it, and the count.
+    pub fn rewrite_counters(
+        &self,
+        sample: &mut [u8],
+        endian: Endian,
+        mut count: impl FnMut(Option<u64>, u64) -> u64,
+    ) {
+        fn record(bytes: &[u8], endian: Endian) -> RawRecord<'_> {
+            RawRecord {
+                offset: 0,
+                kind: RecordType::SAMPLE,
+                misc: 0,
+                bytes,
+                endian,
+            }
+        }
+        let places = self.counters(&record(sample, endian)).unwrap_or_default();
+        let mut at = places.first;
+        for _ in 0..places.count {
+            let id = places.to_id.and_then(|to_id| at.checked_add(to_id));
+            let id = id.and_then(|at| record(sample, endian).word(at));
+            let Some(value) = record(sample, endian).word(at) else {
+                return;
+            };
+            let value = count(id, value);
+            let bytes = match endian {
+                Endian::Little => value.to_le_bytes(),
+                Endian::Big => value.to_be_bytes(),
+            };
+            let end = at.saturating_add(WORD);
+            if let Some(word) = sample.get_mut(at..end) {
+                word.copy_from_slice(&bytes);
+            }
+            let Some(next) = at.checked_add(places.step) else {
+                return;
+            };
+            at = next;
+        }
+    }
+}
+
 /// Where the counters of a read value are, in bytes.
 #[derive(Default)]
 pub(super) struct CounterPlaces {

@@ -378,6 +378,20 @@ impl Events {
         form.is_some_and(|form| form.offsets.rewrite(sample, endian, rewriter, chain))
     }
 
+    /// Replaces the counts in the read value of a SAMPLE of this event. See
+    /// [`SampleOffsets::rewrite_counters`].
+    pub fn rewrite_counters(
+        &self,
+        event: usize,
+        sample: &mut [u8],
+        endian: Endian,
+        count: impl FnMut(Option<u64>, u64) -> u64,
+    ) {
+        if let Some(form) = self.0.form(event) {
+            form.offsets.rewrite_counters(sample, endian, count);
+        }
+    }
+
     /// Passes the fields of a SAMPLE to `rewriter` and the words of its callchain to `chain`, as
     /// [`rewrite_sample`](Self::rewrite_sample) does, and ignores the new ones.
     #[inline]

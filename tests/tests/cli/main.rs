@@ -28,6 +28,7 @@ mod reports;
 mod sanitize;
 mod several_events;
 mod signals;
+mod restarted_counters;
 mod split;
 mod stacks;
 mod stalled;

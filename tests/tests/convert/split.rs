@@ -326,10 +326,8 @@ fn check_merged(recording: &Recording) -> Result<(), String> {
     };
     let events = perfdata_core::open(&recording.path).expect("a recording");
     let mut events = events.recording().events.iter();
-    // The values of counters are the sums of a part, and deferred callchains have no order.
-    let is_unlike = |parts: SampleType| parts.has(SampleType::READ);
-    if events
-        .any(|event| is_unlike(event.attr.sample_type) || event.attr.flags.defer_callchain() == 1)
+    // Deferred callchains have no order.
+    if events.any(|event| event.attr.flags.defer_callchain() == 1)
         || !samples.iter().all(|sample| is_known_time(sample.0))
     {
         return Ok(());

@@ -2,6 +2,7 @@
 //! produces the same bytes, as reported by `perfconv verify`.
 
 mod container;
+mod counters;
 mod features;
 mod records;
 
@@ -158,7 +159,7 @@ impl Report {
         }
         let mut records = Records::default();
         let take = |(part, seen): (Report, Records)| {
-            report.append(records.append(seen, part));
+            records.append(seen, part, &mut report);
             Ok(match enough(&report) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

@@ -9,6 +9,7 @@ use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView};
 
+use super::counters::Counters;
 use super::{MOST, Report, Severity, difference, features};
 use crate::count::number_of;
 use crate::leftover::without_place;
@@ -40,6 +41,7 @@ pub(super) struct Records {
     has_short_mapping: bool,
     /// Whether an MMAP2 record with an inode that announces a build ID was reported.
     has_false_build_id: bool,
+    counters: Counters,
 }
 
 impl Records {
@@ -48,9 +50,9 @@ impl Records {
         self.compressed.unwrap_or(0)
     }
 
-    /// Adds the data of later records. Returns their findings without those that are reported only
-    /// once.
-    pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
+    /// Adds the data of later records, and what was `found` in them to the `report`: those findings
+    /// that are reported only once, if they are new.
+    pub(super) fn append(&mut self, later: Records, mut found: Report, report: &mut Report) {
         let Records {
             seen: SeenData { auxtrace, times },
             sections,
@@ -60,6 +62,7 @@ impl Records {
             unknown,
             has_short_mapping,
             has_false_build_id,
+            counters,
             ..
         } = later;
         self.seen.auxtrace.extend(auxtrace);
@@ -87,7 +90,9 @@ impl Records {
                 .findings
                 .retain(|finding| !said.contains(&finding.meaning));
         }
-        found
+        // A counter of these records may be lower than in the records before.
+        self.counters.append(report, counters);
+        report.append(found);
     }
 
     /// Checks one record, which may be inside a compressed record.
@@ -104,12 +109,12 @@ impl Records {
             report.add(Severity::Warning, raw.offset, FALSE_BUILD_ID);
         }
         // Decoding and encoding such records produces the same bytes.
-        if let Some(sample) = recording
-            .events
-            .sample_view(raw)
-            .filter(SampleView::is_whole)
-        {
-            return self.check_whole(report, raw, &sample, recording);
+        if let Some((event, sample)) = recording.events.look(raw) {
+            let counters = &mut self.counters;
+            counters.check(report, raw.offset, (event, &sample), &recording.events);
+            if sample.is_whole() {
+                return self.check_whole(report, raw, &sample, recording);
+            }
         }
         if let Some(fixed) = recording.events.fixed_record(raw) {
             if raw.kind == RecordType::MMAP2 && !self.has_short_mapping {

@@ -3,6 +3,7 @@
 mod aux_data;
 mod clocks;
 mod containers;
+mod counters;
 mod events;
 mod features;
 mod order;
