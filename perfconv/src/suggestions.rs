@@ -64,6 +64,7 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
             )
         }),
         (facts.compressed).then(|| step("Decompress it for other tools", "--decompress", "plain")),
+        (facts.is_refused).then(|| step("Make it readable for perf 7", "--compat 7.2", "compat")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
         (facts.callchains && !facts.damaged).then(|| Step {
             what: "Draw a flame graph",
@@ -93,6 +94,8 @@ struct Facts {
     foreign: bool,
     compressed: bool,
     large: bool,
+    /// Whether new releases of perf refuse it.
+    is_refused: bool,
     new: bool,
     /// Whether samples have callchains.
     callchains: bool,
@@ -118,6 +121,7 @@ impl Facts {
             foreign: overview.recording().endian != Endian::NATIVE,
             compressed: is_compressed(overview),
             large: is_large(overview),
+            is_refused: overview.is_refused_by_new_perf(),
             new: release.is_some_and(|release| release.has(NEW_PERF)),
             callchains: has_callchains(overview),
         }

@@ -29,9 +29,10 @@ pub use output::Output;
 pub use output_directory::OutputDirectory;
 pub use reader::Watch;
 
+pub(crate) use input::Written;
 pub(crate) use input_source::each_record;
 pub(crate) use new_file::{NewFile, sync_file_system};
-pub(crate) use output::in_temporary;
+pub(crate) use output::{date, in_temporary};
 pub(crate) use reader::Size;
 pub(crate) use skim::Extent;
 pub(crate) use spool::{failed as temporary_file_failed, temporary_file};

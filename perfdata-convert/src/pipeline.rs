@@ -141,6 +141,7 @@ impl Conversion {
     /// Converts an open input. Afterwards, the conversion has the stages of the pipeline.
     fn convert(&mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
+        let output = output.dated(input.modified());
         let (ready, size) = self.prepare(input)?;
         let (to, skipped) = (ready.to, ready.skipped);
         // Bytes that were written to a stream cannot be removed again.

@@ -126,6 +126,7 @@ impl Recover {
     /// output.
     pub fn run(&self, input: Input, output: Output) -> Result<Recovery> {
         let input = input.into_seekable()?;
+        let output = output.dated(input.modified());
         output.write_seekable(|file| recover_into(&input, file, self.strict))
     }
 
@@ -183,6 +184,7 @@ pub fn convert_recovered(
     output: Output,
 ) -> Result<Summary> {
     let start = Instant::now();
+    let output = output.dated(recovered.modified());
     output.write_seekable(|file| {
         let as_file = recovered.again().ok_or_else(unsalvaged)?;
         let summary = conversion.run_into(recovered, file)?;

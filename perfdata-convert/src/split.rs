@@ -11,6 +11,7 @@
 mod index;
 mod names;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use perfdata_core::header::ContainerKind;
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::io::{Input, OutputDirectory};
+use crate::io::{Input, OutputDirectory, date};
 use crate::leftover::Leftover;
 use crate::os::open_files;
 use crate::pipeline::Stage;
@@ -188,6 +189,13 @@ impl Split {
             };
             let (pass, parts) = conversion.run(again()?, first..end, path_of)?;
             written.extend(parts);
+            for file in files.iter().take(usize::from(end)).skip(usize::from(first)) {
+                let path = folder.join(file);
+                date(
+                    &File::open(&path).map_err(Error::io(&path))?,
+                    input.modified(),
+                );
+            }
             summary.get_or_insert(pass);
         }
         let parts = files.into_iter().zip(&decisions.parts).zip(&written);

@@ -54,7 +54,13 @@ pub fn is_this_release(recording: &Recording) -> bool {
 /// Returns whether `recording` was made on this machine, by its host name and the release of its
 /// kernel: `false` if it does not contain them.
 pub fn is_this_machine(recording: &Recording) -> bool {
-    is_this_release(recording) && is_own(recording, FeatureId::HOSTNAME, "hostname")
+    is_this_release(recording) && is_of_this_host(recording)
+}
+
+/// Returns whether `recording` was made on this machine, by its host name: `false` if it does not
+/// contain that.
+pub fn is_of_this_host(recording: &Recording) -> bool {
+    is_own(recording, FeatureId::HOSTNAME, "hostname")
 }
 
 /// Returns whether a feature is the value `name` of this machine.

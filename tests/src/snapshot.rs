@@ -2,22 +2,17 @@
 
 use std::{env, fs, path::Path};
 
-/// Replaces each time of writing a file in `text` by a constant date, because it depends on the
-/// clone.
+/// Replaces each time of writing a file in `text` by a constant date, and removes the lines that
+/// show it as the date of a recording, because it depends on the clone.
 pub fn without_file_times(text: &str) -> String {
     const DATE: &str = "2026-11-22";
-    let dated = |line: &str| match (
-        line.split_once("\"file_time\": \""),
-        line.split_once("recorded: "),
-    ) {
-        (Some((before, _)), _) => format!("{before}\"file_time\": \"{DATE}T00:00:00Z\","),
-        (_, Some((before, date))) if date.ends_with(", when the file was written") => {
-            format!("{before}recorded: {DATE} 00:00:00 UTC, when the file was written")
-        }
-        _ => line.to_owned(),
+    let dated = |line: &str| match line.split_once("\"file_time\": \"") {
+        Some((before, _)) => format!("{before}\"file_time\": \"{DATE}T00:00:00Z\","),
+        None => line.to_owned(),
     };
-    let lines = text.split('\n').map(dated);
-    lines.collect::<Vec<_>>().join("\n")
+    let lines = text.split('\n');
+    let lines = lines.filter(|line| !line.ends_with(", when the file was written"));
+    lines.map(dated).collect::<Vec<_>>().join("\n")
 }
 
 /// Panics unless `text` is the content of the file at `path`. If the variable `UPDATE_SNAPSHOTS` is

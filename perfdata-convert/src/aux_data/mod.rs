@@ -141,6 +141,7 @@ impl ExtractAux {
         if let Some(input) = again {
             let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
             let conversion = Conversion::new(stages);
+            let sideband = sideband.dated(input.modified());
             let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
             if complete.is_direct() {
                 // This may take long.

@@ -2,7 +2,7 @@
 
 mod open;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,27 @@ pub struct Input {
     /// Number of bytes read from a stream.
     streamed: Arc<AtomicU64>,
     limits: Limits,
-    modified: Option<SystemTime>,
+    written: Option<Written>,
+}
+
+/// When a file was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    /// The time of its last change.
+    pub(crate) modified: SystemTime,
+    /// Whether its bytes were written to this file, and not copied from an older one with its time:
+    /// a recording of this machine, or a download.
+    pub(crate) is_new: bool,
+}
+
+impl Written {
+    fn of(meta: &Metadata) -> Option<Written> {
+        let modified = meta.modified().ok()?;
+        Some(Written {
+            modified,
+            is_new: meta.created().is_ok_and(|created| modified >= created),
+        })
+    }
 }
 
 /// Bytes that can be read at any offset.
@@ -95,7 +115,10 @@ impl Input {
 
     /// Reads several recordings by a plan.
     pub(crate) fn merged(plan: Plan) -> Input {
-        Kind::Merged(plan).into()
+        Input {
+            written: plan.written(),
+            ..Kind::Merged(plan).into()
+        }
     }
 
     /// Returns the limits of the readers.
@@ -146,7 +169,12 @@ impl Input {
     /// Returns the time of the last change of the recording according to the file system; `None`
     /// for a stream.
     pub fn modified(&self) -> Option<SystemTime> {
-        self.modified
+        Some(self.written?.modified)
+    }
+
+    /// Returns when the file was written; `None` for a stream.
+    pub(crate) fn written(&self) -> Option<Written> {
+        self.written
     }
 
     /// Returns the same input again; `None` for a stream.
@@ -189,7 +217,7 @@ impl Input {
             watch,
             streamed,
             limits,
-            modified: None,
+            written: None,
         }
     }
 
@@ -199,7 +227,7 @@ impl Input {
             watch: self.watch.clone(),
             streamed: self.streamed.clone(),
             limits: self.limits,
-            modified: self.modified,
+            written: self.written,
         }
     }
 
@@ -423,7 +451,7 @@ impl From<Kind> for Input {
             watch: None,
             streamed: Arc::default(),
             limits: Limits::default(),
-            modified: None,
+            written: None,
         }
     }
 }

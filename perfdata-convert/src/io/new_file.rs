@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
+use super::output::date;
 use super::temporary;
 use crate::error::{Error, Result};
 use crate::interrupt::{Temporary, undisturbed};
@@ -140,6 +141,7 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
     let mut copy = NewFile::named(target.to_owned()).map_err(io::Error::other)?;
     io::Seek::rewind(&mut file)?;
     io::copy(&mut file, &mut copy.file)?;
+    date(&copy.file, file.metadata()?.modified().ok());
     copy.file.sync_all()?;
     copy.publish(replaces)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::new_file::{NewFile, folder_of, sync_folder};
 use super::same::{input_stays, is_input, resolved, stdout_is_input};
@@ -23,6 +24,8 @@ pub struct Output {
     /// Whether it is a file of a directory. The directory handles the remaining steps, including
     /// messages.
     is_part: bool,
+    /// The time of its last change.
+    modified: Option<SystemTime>,
 }
 
 #[derive(Debug)]
@@ -58,6 +61,7 @@ impl Output {
             replaces: false,
             syncs: false,
             is_part: false,
+            modified: None,
         }
     }
 
@@ -81,6 +85,7 @@ impl Output {
             replaces: force,
             syncs: true,
             is_part: false,
+            modified: None,
         };
         if path.as_os_str() == STANDARD {
             if io::stdout().is_terminal() {
@@ -138,6 +143,7 @@ impl Output {
             replaces: false,
             syncs: false,
             is_part: true,
+            modified: None,
         })
     }
 
@@ -146,6 +152,13 @@ impl Output {
     #[must_use]
     pub fn synced(self, syncs: bool) -> Output {
         Output { syncs, ..self }
+    }
+
+    /// Returns the same output, whose file gets this time of its last change: perf shows it as the
+    /// date of the recording (`captured on`). `None` means the time at which it is written.
+    #[must_use]
+    pub(crate) fn dated(self, modified: Option<SystemTime>) -> Output {
+        Output { modified, ..self }
     }
 
     /// Returns whether written data are immediately visible, and cannot be removed again.
@@ -178,6 +191,7 @@ impl Output {
             replaces,
             syncs,
             is_part,
+            modified,
         } = self;
         let mut new = match kind {
             Kind::New(new) => new,
@@ -211,6 +225,7 @@ impl Output {
             }
         };
         let result = write(new.file()).map_err(|error| of_file(error, unwritten()))?;
+        date(new.file(), modified);
         if syncs {
             new.sync().map_err(|error| of_file(error, unwritten()))?;
         }
@@ -345,6 +360,11 @@ fn write_direct<T>(
         file.sync_all().map_err(Error::io(&name))?;
     }
     Ok(result)
+}
+
+/// Sets the time of the last change of a file, if it is known. A file system may not support that.
+pub(crate) fn date(file: &File, modified: Option<SystemTime>) {
+    let _ = modified.map(|modified| file.set_modified(modified));
 }
 
 /// Maximum number of links that lead to links, as in Linux.

@@ -200,13 +200,13 @@ pub(super) fn clock(events: &Events) -> String {
 /// Returns the offset of the wall clock from the recording's clock in nanoseconds.
 ///
 /// # Errors
-/// The recording has no CLOCK_DATA.
+/// The recording has no CLOCK_DATA, or only zeros, as `perf stat record` writes them.
 pub(super) fn wall_offset(part: &Part<'_>) -> Result<i128> {
     match part.recording.feature(FeatureId::CLOCK_DATA) {
         Some(Ok(Section {
             value: Feature::ClockData(data),
             ..
-        })) => Ok(i128::from(data.wall_clock).saturating_sub(data.clock_time.into())),
+        })) if (data.wall_clock, data.clock_time) != (0, 0) => Ok(i128::from(data.wall_clock).saturating_sub(data.clock_time.into())),
         _ => Err(refused(format!(
             "{}: there is no CLOCK_DATA, which perf record writes only for a selected clock (-k): the time of day is not known",
             part.name

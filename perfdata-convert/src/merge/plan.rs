@@ -19,7 +19,7 @@ use super::source::MergedRecords;
 use super::survey::Survey;
 use super::{Align, Merge, events, features, kernel};
 use crate::error::{Result, Step};
-use crate::io::{BoxedSource, Input};
+use crate::io::{BoxedSource, Input, Written};
 
 /// Distance of the process IDs of two machines: the kernel's PID_MAX_LIMIT.
 const PIDS: u32 = 1 << 22;
@@ -229,6 +229,12 @@ impl Plan {
                 .collect::<Option<_>>()?,
             decided: self.decided.clone(),
         })
+    }
+
+    /// Returns when the newest of the inputs was written; `None` if that of one is not known.
+    pub(crate) fn written(&self) -> Option<Written> {
+        let all: Option<Vec<Written>> = self.inputs.iter().map(Input::written).collect();
+        all?.into_iter().max_by_key(|written| written.modified)
     }
 
     /// Returns the size of the inputs in bytes.

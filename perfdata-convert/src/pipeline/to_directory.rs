@@ -229,6 +229,7 @@ impl Conversion {
     /// the conversion has the stages of the pipeline.
     fn run_beside(&mut self, input: Input, output: Output) -> Result<Summary> {
         let size = input.size();
+        let output = output.dated(input.modified());
         let (reader, source) = input.reader()?;
         let recording = reader.recording().clone();
         let to = ContainerKind::File;

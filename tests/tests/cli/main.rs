@@ -4,6 +4,7 @@ mod arguments;
 mod columns;
 mod command_line;
 mod counts;
+mod dates;
 mod diff;
 mod dump;
 mod endings;

@@ -8,12 +8,14 @@ use perfdata_core::record::{
     Aux, AuxFlags, Lost, LostSamples, MISC_LOST_SAMPLES_BPF, RawRecord, RecordType,
 };
 use perfdata_core::{DecodeContext, Recording};
+use perfdata_symbols::machine::is_of_this_host;
 
 use super::comms::Comms;
 use super::date::Date;
 use super::json::Json;
 use super::seconds;
 use super::text::escaped;
+use crate::io::Written;
 use crate::shell;
 
 /// Maximum number of CPUs that are counted separately.
@@ -46,15 +48,15 @@ pub struct Facts {
     /// AUX records, and those flagged as truncated.
     aux: u64,
     truncated_aux: u64,
-    /// The modification time of the file.
-    modified: Option<SystemTime>,
+    /// When the file was written.
+    written: Option<Written>,
 }
 
 impl Facts {
-    /// Returns empty sums for a file that was modified at `modified`.
-    pub(super) fn new(modified: Option<SystemTime>) -> Self {
+    /// Returns empty sums for a file that was written at this time.
+    pub(super) fn new(written: Option<Written>) -> Self {
         Facts {
-            modified,
+            written,
             ..Facts::default()
         }
     }
@@ -167,13 +169,13 @@ impl Facts {
             }
             lines.push(("command line", text));
         }
-        match (self.recorded(recording), self.modified) {
-            (Some(date), _) => lines.push(("recorded", date.text())),
-            (None, Some(time)) => lines.push((
-                "recorded",
-                format!("{}, when the file was written", date_of(time).text()),
-            )),
-            (None, None) => {}
+        // A new file of another machine was downloaded or unpacked: its time says nothing.
+        let is_told = |written: &Written| !written.is_new || is_of_this_host(recording);
+        if let Some(date) = self.recorded(recording) {
+            lines.push(("recorded", date.text()));
+        } else if let Some(written) = self.written.filter(is_told) {
+            let date = date_of(written.modified).text();
+            lines.push(("recorded", format!("{date}, when the file was written")));
         }
         let mut samples = self.samples.to_string();
         if let Some(SampleTime { first, last }) = &self.times {
@@ -282,6 +284,10 @@ impl Facts {
         else {
             return None;
         };
+        // perf stat record writes zeros.
+        if (wall_clock, clock_time) == (0, 0) {
+            return None;
+        }
         let since = self
             .times
             .as_ref()
@@ -301,8 +307,9 @@ impl Facts {
         if let Some(date) = self.recorded(recording) {
             json.text("recorded", date.iso().as_bytes());
         }
-        if let Some(time) = self.modified {
-            json.text("file_time", date_of(time).iso().as_bytes());
+        if let Some(written) = self.written {
+            let date = date_of(written.modified);
+            json.text("file_time", date.iso().as_bytes());
         }
         if let Some(SampleTime { first, last }) = &self.times {
             json.number("duration", last.saturating_sub(*first));

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, FileLayout};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
+use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Head;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::{DecodeContext, Endian, Recording};
 
 use super::endian_name;
 use super::facts::Facts;
@@ -48,6 +48,8 @@ pub struct Overview {
     /// Whether the records are in several files.
     split: bool,
     facts: Facts,
+    /// Whether the size of a record is not a multiple of 8.
+    has_odd_sizes: bool,
     /// Damage that makes parts of the recording unreadable.
     damage: Vec<String>,
 }
@@ -70,7 +72,7 @@ impl Overview {
         input: Input,
         mut observer: impl FnMut(&RawRecord<'_>, Option<usize>, &Recording),
     ) -> Result<Self> {
-        let modified = input.modified();
+        let written = input.written();
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut overview = Overview {
             recording: Recording::new(reader.recording().endian),
@@ -83,7 +85,8 @@ impl Overview {
             payload: 0,
             unreadable: 0,
             split: source.directory().is_some_and(Directory::is_split),
-            facts: Facts::new(modified),
+            facts: Facts::new(written),
+            has_odd_sizes: false,
             damage: Vec::new(),
         };
         walk(&mut reader, |item, recording| {
@@ -140,6 +143,8 @@ impl Overview {
     fn see(&mut self, record: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) {
         self.add(record.kind, Tally::of(record), inner);
         self.facts.other(record, recording);
+        let is_odd = !record.bytes.len().is_multiple_of(8) && !record.kind.is_compressed();
+        self.has_odd_sizes |= is_odd;
         self.names.see(record);
         match record.kind {
             RecordType::HEADER_FEATURE => {
@@ -192,6 +197,21 @@ impl Overview {
     /// Returns whether the records are in several files of a directory.
     pub fn is_split(&self) -> bool {
         self.split
+    }
+
+    /// Returns whether perf 7.2 refuses the recording because of what older releases wrote: records
+    /// whose size is not a multiple of 8, or the section COMPRESSED without compressed records, as
+    /// `perf stat record` wrote it.
+    pub fn is_refused_by_new_perf(&self) -> bool {
+        let compressed = self.recording.feature(FeatureId::COMPRESSED);
+        let is_empty = matches!(
+            compressed,
+            Some(Ok(Section {
+                value: Feature::Compressed(Compression { mmap_len: 0, .. }),
+                ..
+            }))
+        );
+        self.has_odd_sizes || is_empty
     }
 
     /// Returns the numbers of records in the stream, by type.
@@ -385,7 +405,10 @@ impl Overview {
             }
             json.number("size", bytes.len() as u64);
             match self.section(id) {
-                Some(Ok(section)) => describe_section(&section, "value", &mut json),
+                Some(Ok(section)) => match empty_value(id, &section) {
+                    Some(empty) => empty.describe("value", Style::Plain, &mut json),
+                    None => describe_section(&section, "value", &mut json),
+                },
                 Some(Err(error)) => json.text("error", error.to_string().as_bytes()),
                 None => {}
             }
@@ -412,6 +435,17 @@ fn describe_section(section: &Section, name: &'static str, visitor: &mut dyn Vis
     if !section.tail.is_empty() {
         visitor.leaf("tail", section.tail.len(), Leaf::Opaque(&section.tail));
     }
+}
+
+/// Returns the value of a section without any bytes for a feature that is a text or a list: an empty
+/// one, which begins with a count of 0.
+fn empty_value(id: FeatureId, section: &Section) -> Option<Feature> {
+    if section.value != Feature::Empty {
+        return None;
+    }
+    let context = DecodeContext::default();
+    let empty = Section::decode(id, &[0; 4], Endian::Little, &context).ok()?;
+    empty.tail.is_empty().then_some(empty.value)
 }
 
 /// Writes the events as the field `events`.

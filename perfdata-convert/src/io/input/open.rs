@@ -8,7 +8,7 @@ use std::sync::Arc;
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
 use perfdata_core::read::{InputFile, Options, RecordingReader, SourceReader};
 
-use super::{Input, Kind};
+use super::{Input, Kind, Written};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::io::STANDARD;
@@ -61,9 +61,8 @@ impl Input {
         let meta = os::metadata(&file).map_err(Error::io(shown))?;
         if meta.as_ref().is_some_and(Metadata::is_dir) {
             let data = std::fs::metadata(path.join("data"));
-            let modified = data.and_then(|data| data.modified()).ok();
             return Ok(Input {
-                modified,
+                written: data.ok().and_then(|data| Written::of(&data)),
                 ..Kind::Directory(Directory::open(path)?).into()
             });
         }
@@ -73,7 +72,7 @@ impl Input {
             (Ok(0), Some(meta)) => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
                 Ok(Input {
-                    modified: meta.modified().ok(),
+                    written: Written::of(&meta),
                     ..Kind::File(Arc::new(file)).into()
                 })
             }
