@@ -5,10 +5,10 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
 use super::convert::CONVERSIONS;
-use clap::{ArgGroup, Args, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_convert::stages::jit::{Images, Jit, JitClock};
 use perfdata_convert::stages::perf_maps::PerfMaps;
 
 /// The options that write images.
@@ -25,7 +25,7 @@ pub struct JitArgs {
     /// are first looked for in this directory.
     #[arg(short = 'j', long, help_heading = CONVERSIONS)]
     pub jit: bool,
-    /// Look for the dumps in this directory, by their names
+    /// Look for the dumps in this directory, by their names, and for those of processes that map none
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "jit")]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub jit_dir: Option<PathBuf>,
@@ -42,6 +42,10 @@ pub struct JitArgs {
     )]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub jit_clock_offset: Option<i64>,
+    /// Take the times of the dumps for those of this clock, whatever their headers say
+    #[arg(long, value_name = "CLOCK", requires = "jit")]
+    #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
+    pub jit_clock: Option<ClockOfDumps>,
     /// Add the names that JIT compilers wrote to perf-PID.map (in /tmp)
     ///
     /// Writes ELF images with these names, and maps them where the code was. Without DIR, maps are
@@ -49,6 +53,15 @@ pub struct JitArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     #[arg(value_hint = ValueHint::DirPath, help_heading = CONVERSIONS)]
     pub perf_maps: Option<Option<PathBuf>>,
+}
+
+/// The clock of the times in a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockOfDumps {
+    /// Nanoseconds of CLOCK_MONOTONIC
+    Mono,
+    /// The cycle counter of the CPU
+    Cycles,
 }
 
 /// The stages that add generated code, in the order in which they process a record.
@@ -98,6 +111,12 @@ impl JitArgs {
             }
             if let Some(offset) = self.jit_clock_offset {
                 jit = jit.with_clock_offset(offset);
+            }
+            if let Some(clock) = self.jit_clock {
+                jit = jit.with_clock(match clock {
+                    ClockOfDumps::Mono => JitClock::Monotonic,
+                    ClockOfDumps::Cycles => JitClock::Cycles,
+                });
             }
             jit.with_build_ids(adds_build_ids).synced(syncs)
         });

@@ -153,7 +153,7 @@ fn options_of_inject_may_have_the_forms_of_perf() {
         ("--vm /", "it could be --vmlinux or --vm-time-correlation"),
         (
             "--jit-",
-            "it could be --jit-dir, --jit-images or --jit-clock-offset",
+            "it could be --jit-dir, --jit-images, --jit-clock-offset or --jit-clock",
         ),
         ("--no", "is ambiguous: it could be --no-"),
         ("--no-itrace=x", "unexpected value 'x'"),

@@ -9,11 +9,22 @@ use crate::stages::cycles::nanoseconds;
 /// `CLOCK_MONOTONIC` (include/uapi/linux/time.h).
 const CLOCK_MONOTONIC: i32 = 1;
 
+/// The clock of the times in a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JitClock {
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// The cycle counter of the CPU, such as the TSC.
+    Cycles,
+}
+
 /// Converts times of dumps to the clock of the recording.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
     /// Nanoseconds to add to all times. If they are given, the clocks are not compared.
     offset: Option<i64>,
+    /// The clock of all dumps, whatever their headers say.
+    of_dumps: Option<JitClock>,
     /// Whether all times of the recording are those of `CLOCK_MONOTONIC`.
     is_monotonic: bool,
     /// The relation of the cycle counter to the clock of the recording, if it contains it.
@@ -29,12 +40,14 @@ pub struct Times {
 }
 
 impl Clock {
-    /// Returns the clock of a recording; `offset` is the number of nanoseconds to add to all times.
-    pub fn new(offset: Option<i64>) -> Self {
-        Clock {
-            offset,
-            ..Clock::default()
-        }
+    /// Sets the number of nanoseconds to add to all times.
+    pub fn set_offset(&mut self, offset: i64) {
+        self.offset = Some(offset);
+    }
+
+    /// Sets the clock of all dumps.
+    pub fn set_clock_of_dumps(&mut self, clock: JitClock) {
+        self.of_dumps = Some(clock);
     }
 
     /// Receives the events of the recording.
@@ -62,13 +75,18 @@ impl Clock {
         self.is_monotonic || self.offset.is_some()
     }
 
+    fn is_in_cycles(&self, header: &JitHeader) -> bool {
+        let clock = self.of_dumps.map(|clock| clock == JitClock::Cycles);
+        clock.unwrap_or_else(|| header.has_arch_timestamps())
+    }
+
     /// Returns how to convert the times of the dump with this header.
     ///
     /// # Errors
     /// The reason why they cannot be converted.
     pub fn times(&self, header: &JitHeader) -> Result<Times, &'static str> {
         let offset = self.offset.unwrap_or(0);
-        if header.has_arch_timestamps() {
+        if self.is_in_cycles(header) {
             let cycles = self.cycles.clone().ok_or(
                 "its times are those of the CPU's cycle counter, and the recording has no usable TIME_CONV record to convert them",
             )?;

@@ -97,6 +97,23 @@ pub struct Folders {
 }
 
 impl Folders {
+    /// Returns a marker of the dump of a process in the folder of dumps, which the recording need
+    /// not name: some runtimes do not map their dump.
+    pub fn dump_of(&self, pid: u32) -> Option<Marker> {
+        let path = self.dumps.as_ref()?.join(format!("jit-{pid}.dump"));
+        path.is_file().then(|| Marker {
+            pid,
+            name: path.into_os_string().into_encoded_bytes(),
+            inode: None,
+        })
+    }
+
+    /// Returns whether the folder of dumps contains a file with the name of `marker`.
+    pub fn contains(&self, marker: &Marker) -> bool {
+        let folder = self.dumps.as_ref().zip(to_path(marker.base()));
+        folder.is_some_and(|(folder, base)| folder.join(base).is_file())
+    }
+
     /// Opens the dump of `marker`: in the sysroot, in the folder of dumps, under its own path, or
     /// under this path as the process sees it if it still runs.
     ///

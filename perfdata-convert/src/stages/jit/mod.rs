@@ -36,6 +36,7 @@ use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
 use crate::stages::build_ids::Sysroot;
 use crate::stages::notes::Notes;
 use clock::Clock;
+pub use clock::JitClock;
 use dump::{Copies, Dump, Targets};
 use find::{Folders, Found, Marker, Missing};
 pub use folder::Images;
@@ -84,6 +85,8 @@ pub struct Jit {
     dumps: Vec<Dump>,
     /// The dumps of each process.
     by_pid: HashMap<u32, Vec<usize>>,
+    /// Processes that were looked for in the folder of dumps.
+    asked: HashSet<u32>,
     /// Processes and names of all dumps, also of those that could not be read.
     known: HashSet<(u32, Vec<u8>)>,
     /// The size of these names in bytes.
@@ -108,6 +111,7 @@ impl Jit {
             is_timed: false,
             dumps: Vec::new(),
             by_pid: HashMap::new(),
+            asked: HashSet::new(),
             known: HashSet::new(),
             known_size: 0,
             waiting: Vec::new(),
@@ -127,7 +131,7 @@ impl Jit {
     }
 
     /// Returns the stage, which also looks for dumps in this folder, by their names without the
-    /// recorded folder.
+    /// recorded folder, and for those of processes that map none.
     #[must_use]
     pub fn with_dumps(mut self, folder: PathBuf) -> Self {
         self.folders.dumps = Some(folder);
@@ -138,7 +142,15 @@ impl Jit {
     /// check that they are of the clock of the recording.
     #[must_use]
     pub fn with_clock_offset(mut self, offset: i64) -> Self {
-        self.clock = Clock::new(Some(offset));
+        self.clock.set_offset(offset);
+        self
+    }
+
+    /// Returns the stage, which takes the times of all dumps for those of this clock, whatever their
+    /// headers say.
+    #[must_use]
+    pub fn with_clock(mut self, clock: JitClock) -> Self {
+        self.clock.set_clock_of_dumps(clock);
         self
     }
 
@@ -165,7 +177,12 @@ impl Jit {
         trailer: Option<SampleId>,
         next: &Link<'_>,
     ) -> Result<bool> {
-        let key = (marker.pid, marker.name.clone());
+        // The dump in the folder of dumps may be known without its mapping.
+        let name = match self.folders.contains(&marker) {
+            true => marker.base(),
+            false => &marker.name,
+        };
+        let key = (marker.pid, name.to_vec());
         if self.known.contains(&key) {
             let mut dumps = self.by_pid.get(&marker.pid).into_iter().flatten();
             return Ok(dumps.next().is_some());
@@ -175,6 +192,22 @@ impl Jit {
             .check_metadata("names of jitdumps", self.known_size)?;
         self.known.insert(key);
         self.open(marker, trailer, next.recording(), next.limits())
+    }
+
+    /// Looks for the dump of a process in the folder of dumps when its first mapping is seen. With a
+    /// sysroot, the dump that the process maps comes first, and it is not known yet.
+    fn ask(&mut self, pid: u32, trailer: Option<SampleId>, next: &Link<'_>) -> Result<()> {
+        let has_folder = self.folders.dumps.is_some() && self.folders.sysroot.is_own();
+        if !has_folder || !self.asked.insert(pid) {
+            return Ok(());
+        }
+        self.known_size += size_of::<u64>() as u64;
+        next.limits()
+            .check_metadata("names of jitdumps", self.known_size)?;
+        match self.folders.dump_of(pid) {
+            Some(marker) => self.announce(marker, trailer, next).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Opens the dump of `marker`, and reads what it contains. Returns whether it was read.
@@ -374,10 +407,19 @@ impl Stage for Jit {
                     let Some(map) = Map::of(&record) else {
                         return Ok(());
                     };
-                    if !map.is_host || !Marker::is_dump(map.name) {
+                    if !map.is_host {
                         return Ok(());
                     }
-                    let marker = map.marker();
+                    let marker = match Marker::is_dump(map.name) {
+                        true => map.marker(),
+                        false if self.folders.sysroot.is_own() && self.asked.insert(map.pid) => {
+                            let Some(marker) = self.folders.dump_of(map.pid) else {
+                                return Ok(());
+                            };
+                            marker
+                        }
+                        false => return Ok(()),
+                    };
                     if seen.len() < MOST_CHECKED
                         && seen.insert(marker.clone())
                         && let Ok(found) = self.folders.find(&marker, limits)
@@ -390,6 +432,7 @@ impl Stage for Jit {
             }
             Ok(())
         })?;
+        self.asked.clear();
         match refused {
             Some(why) => Err(Error::Refused(why).with_step(Step::JitClockOffset)),
             None => Ok(()),
@@ -431,7 +474,11 @@ impl Stage for Jit {
                 let Some(map) = Map::of(&record).filter(|map| map.is_host) else {
                     return next.record(raw);
                 };
-                if Marker::is_dump(map.name) {
+                let is_dump = Marker::is_dump(map.name);
+                if !is_dump {
+                    self.ask(map.pid, record.sample_id.clone(), next)?;
+                }
+                if is_dump {
                     let marker = map.marker();
                     if self.announce(marker, record.sample_id, next)? {
                         // Without times, a reader processes records in the order of the stream.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use perfdata_convert::error::{Error, Step};
-use perfdata_convert::stages::jit::Jit;
+use perfdata_convert::stages::jit::{Jit, JitClock};
 use perfdata_core::Endian as Order;
 use perfdata_core::record::TimeConv;
 use perfdata_tests::synth::jitdump::{Dump, Header};
@@ -75,4 +75,12 @@ fn clocks_are_compared() {
     let (records, notes) = run(&|jit| jit).expect("it is converted");
     assert!(notes[0].contains("no usable TIME_CONV"), "{notes:?}");
     assert_eq!(records[0], "90 5/5 0x0+0x1 @0x0 jit-5.dump");
+    // Unless the header is wrong.
+    let is_wrong = |jit: Jit| jit.with_clock(JitClock::Monotonic);
+    let (records, _) = run(&is_wrong).expect("it is converted");
+    assert_eq!(records[0], mapped(200));
+    dump(0);
+    made(&input, Order::Little, None, &told(Some(conv)));
+    let is_wrong = |jit: Jit| jit.with_clock(JitClock::Cycles);
+    assert_eq!(run(&is_wrong).expect("it is converted").0[0], mapped(150));
 }

@@ -177,6 +177,37 @@ fn dumps_are_found() {
         [true, false]
     );
 
+    // The process need not map its dump.
+    let unmapped = [
+        (50, Map(5, 0x40_0000, 1, "/bin/mono")),
+        (900, At(5, 0x1000)),
+    ];
+    made(&input, Order::Little, MONOTONIC, &unmapped);
+    assert_eq!(name_of(&|jit| jit.with_dumps(dumps())), [false, true]);
+    let elsewhere = [
+        (50, Map(6, 0x40_0000, 1, "/bin/mono")),
+        (900, At(6, 0x1000)),
+    ];
+    made(&input, Order::Little, MONOTONIC, &elsewhere);
+    let done = place.convert(&input, None, |jit| jit.with_dumps(dumps()), Vec::new());
+    let notes = done.expect("it is converted").notes;
+    assert!(notes[0].contains("names no jitdump"), "{notes:?}");
+    // If it does, the dump is used once.
+    let both = [
+        (50, Map(5, 0x40_0000, 1, "/bin/mono")),
+        (60, Map(5, 0, 1, "/tmp/jit-5.dump")),
+        (900, At(5, 0x1000)),
+    ];
+    made(&input, Order::Little, MONOTONIC, &both);
+    let done = place.convert(&input, None, |jit| jit.with_dumps(dumps()), Vec::new());
+    let notes = done.expect("it is converted").notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].ends_with("dumps/jit-5.dump: 1 generated function"),
+        "{notes:?}"
+    );
+    made(&input, Order::Little, MONOTONIC, &told);
+
     // Links to dumps are followed; those of the other file system stay inside of it.
     for (dump, kept, link) in [
         ("root/tmp/jit-5.dump", "root/kept", "/kept"),
