@@ -366,6 +366,7 @@ fn records_without_a_time_stay_where_perf_delivers_them() {
         Some(13),
         Some(11),
         Some(14),
+        None,
     ];
     let folder = tempfile::tempdir().expect("a folder");
     for order in [Order::Little, Order::Big] {

@@ -131,7 +131,10 @@ impl Stage for Sort {
 
     fn finish(&mut self, _: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         match &mut self.sorting {
-            Some(sorting) => sorting.release(u64::MAX, next),
+            Some(sorting) => {
+                sorting.release(u64::MAX, next)?;
+                sorting.rounds.finish(next)
+            }
             None => Ok(()),
         }
     }

@@ -41,6 +41,15 @@ impl Rounds {
         Ok(())
     }
 
+    /// Ends the last round, as `perf record` does: programs other than perf may deliver records only
+    /// then.
+    pub(super) fn finish(&mut self, next: &mut Link<'_>) -> Result<()> {
+        if self.since > 0 {
+            self.end(next)?;
+        }
+        Ok(())
+    }
+
     fn end(&mut self, next: &mut Link<'_>) -> Result<()> {
         self.since = 0;
         self.missing = self.missing.saturating_sub(1);
