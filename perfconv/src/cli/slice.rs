@@ -42,6 +42,12 @@ pub struct SliceArgs {
     /// Also keep the samples of what the selected threads fork
     #[arg(long, hide_short_help = true, help_heading = SLICE)]
     pub descendants: bool,
+    /// Also keep tracepoints that name a selected thread: switches to it, and its wakeups
+    ///
+    /// The fields pid, tid, and those that end like this: next_pid, child_pid. Without these samples,
+    /// perf sched, perf timechart and perf lock lack what others did to the selected threads.
+    #[arg(long, hide_short_help = true, help_heading = SLICE)]
+    pub related: bool,
     /// Keep the samples of these CPUs, such as 0-3,7
     #[arg(short = 'C', long, value_name = "CPU,…", value_parser = parse::<Cpus>, help_heading = SLICE)]
     pub cpu: Option<Cpus>,
@@ -123,7 +129,7 @@ impl SliceArgs {
             .as_deref()
             .map(|list| comms(list, limits))
             .transpose()?;
-        select.descendants = self.descendants;
+        (select.descendants, select.related) = (self.descendants, self.related);
         select.cpus.clone_from(&self.cpu);
         select.events = self.event.as_deref().map(Patterns::between_commas);
         (select.first, select.last, select.every) = (self.first, self.last, self.every);
@@ -137,10 +143,14 @@ impl SliceArgs {
             || self.event.is_some()
             || self.first.or(self.last).is_some()
             || self.every.is_some();
-        if self.descendants && !has_threads {
-            return Err(Error::Usage(
-                "--descendants requires --pid, --tid or --comms".into(),
-            ));
+        let of_threads = [
+            ("--descendants", self.descendants),
+            ("--related", self.related),
+        ];
+        if let Some((option, _)) = of_threads.iter().find(|(_, given)| *given && !has_threads) {
+            return Err(Error::Usage(format!(
+                "{option} requires --pid, --tid or --comms"
+            )));
         }
         Ok((select, is_given))
     }

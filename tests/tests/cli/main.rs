@@ -25,6 +25,7 @@ mod outputs;
 mod pager;
 mod patience;
 mod pictures;
+mod related;
 mod reports;
 mod sanitize;
 mod several_events;

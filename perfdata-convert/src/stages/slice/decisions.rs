@@ -32,6 +32,8 @@ pub(crate) struct Decisions {
     pub(super) gaps: Gaps,
     /// Number of samples that no part contains.
     pub(super) other_samples: u64,
+    /// Number of samples of tracepoints that name a selected thread, which are not selected.
+    pub(super) related_samples: u64,
     /// Names of all mappings.
     pub(super) names: Names,
     /// Whether there are LOST_SAMPLES records, and AUX data.
@@ -216,6 +218,13 @@ impl Decisions {
             let records = number_of(left_out, "record");
             notes.push(format!(
                 "left out {records} about tasks that no selected sample needs"
+            ));
+        }
+        if self.related_samples > 0 && !self.is_divided() {
+            let samples = number_of(self.related_samples, "sample");
+            notes.push(format!(
+                "{samples} of other threads are about the selected ones, such as switches to them: \
+                 --related keeps them"
             ));
         }
         if self.has_lost_samples && self.is_divided() {

@@ -1,5 +1,6 @@
 //! Lists of numbers and names, in perf's notation.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
@@ -70,14 +71,22 @@ impl FromStr for Cpus {
     }
 }
 
-/// Names and patterns. In a pattern, `*` stands for any bytes, and `?` for any one byte.
+/// Names and patterns. In a pattern, `*` stands for any bytes, and `?` for any one byte. What is the
+/// name of something in the recording is no pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Patterns(Vec<Vec<u8>>);
+pub struct Patterns {
+    list: Vec<Vec<u8>>,
+    /// Those that are names.
+    names: BTreeSet<Vec<u8>>,
+}
 
 impl Patterns {
     /// Returns a list of these patterns.
     pub fn new(patterns: Vec<Vec<u8>>) -> Self {
-        Patterns(patterns)
+        Patterns {
+            list: patterns,
+            names: BTreeSet::new(),
+        }
     }
 
     /// Parses names between commas. A comma between slashes belongs to the name, as in
@@ -89,13 +98,13 @@ impl Patterns {
             letter == ',' && !is_inside
         });
         let names = names.map(|name| name.trim().as_bytes().to_vec());
-        Patterns(names.filter(|name| !name.is_empty()).collect())
+        Patterns::new(names.filter(|name| !name.is_empty()).collect())
     }
 
     /// Parses names, one in each line.
     pub fn lines(text: &[u8]) -> Self {
         let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-        Patterns(
+        Patterns::new(
             lines
                 .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
                 .map(<[u8]>::to_vec)
@@ -105,12 +114,30 @@ impl Patterns {
 
     /// Returns whether `name` matches one of them.
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, name))
+        self.list
+            .iter()
+            .any(|pattern| match self.names.contains(pattern) {
+                true => pattern == name,
+                false => matches(pattern, name),
+            })
     }
 
     /// Returns all patterns.
     pub fn list(&self) -> &[Vec<u8>] {
-        &self.0
+        &self.list
+    }
+
+    /// Returns whether there are patterns, and not only names.
+    pub(super) fn have_wildcards(&self) -> bool {
+        let mut bytes = self.list.iter().flatten();
+        bytes.any(|byte| matches!(byte, b'*' | b'?'))
+    }
+
+    /// Takes a name in the recording: a pattern that is equal to it only matches this name.
+    pub(super) fn see_name(&mut self, name: &[u8]) {
+        if self.list.iter().any(|pattern| pattern == name) && !self.names.contains(name) {
+            self.names.insert(name.to_vec());
+        }
     }
 }
 
@@ -169,6 +196,17 @@ mod tests {
             Patterns::lines(b"# names\na b\n\n c\r\n").list(),
             [b"a b".to_vec(), b"c".to_vec()]
         );
+    }
+
+    #[test]
+    fn names_are_no_patterns() {
+        let mut patterns = Patterns::between_commas("a*,b?");
+        assert!(patterns.have_wildcards() && patterns.contains(b"ab") && patterns.contains(b"bc"));
+        patterns.see_name(b"a*");
+        patterns.see_name(b"c");
+        assert!(patterns.contains(b"a*") && patterns.contains(b"bc"));
+        assert!(!patterns.contains(b"ab") && !patterns.contains(b"c"));
+        assert!(!Patterns::between_commas(r"a[0],a\b").have_wildcards());
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod lists;
 mod numbers;
 mod parts;
 mod processes;
+mod related;
 mod router;
 mod sample_runs;
 mod select;

@@ -31,6 +31,10 @@ pub struct Select {
     /// Also the threads and processes that a thread which meets the conditions for threads forks,
     /// and those that they fork.
     pub descendants: bool,
+    /// Also samples of tracepoints that name a thread which meets the conditions for threads, such
+    /// as a switch to it or its wakeup: in the fields `pid`, `tid` and those that end like this
+    /// (`next_pid`, `child_pid`).
+    pub related: bool,
     /// Names of threads at the time of the sample.
     pub comms: Option<Patterns>,
     /// CPUs.
@@ -243,6 +247,8 @@ fn events_called(
     let all: Vec<_> = (0..recording.events.len())
         .map(|at| names.get(recording, at).unwrap_or_default())
         .collect();
+    let mut patterns = patterns.clone();
+    all.iter().for_each(|name| patterns.see_name(name));
     for pattern in patterns.list() {
         if !all.iter().any(|name| super::lists::matches(pattern, name)) {
             let shown: Vec<_> = all.iter().map(|name| escaped(name)).collect();

@@ -20,8 +20,10 @@ use super::by::By;
 use super::counters::CounterOrder;
 use super::decisions::{Decisions, Part, PartNumber};
 use super::deferred::{Chain, Deferred};
+use super::lists::Patterns;
 use super::parts::{Facts, Key, Parts};
 use super::processes::Processes;
+use super::related::Related;
 use super::sample_runs::SampleRuns;
 use super::select::{Conditions, Select, of_counters};
 use super::tasks::Tasks;
@@ -47,6 +49,7 @@ struct Survey<'a> {
     limits: Limits,
     decisions: Decisions,
     tasks: Tasks,
+    related: Related,
     processes: Processes,
     deferred: Deferred,
     aux: AuxData,
@@ -93,6 +96,17 @@ impl Decisions {
             bounds = bounds.or(found);
         }
         select.check(by, recording, &names)?;
+        let preferring;
+        let select = match &select.comms {
+            Some(comms) if comms.have_wildcards() => {
+                preferring = Select {
+                    comms: Some(preferring_names(comms, source, recording)?),
+                    ..select.clone()
+                };
+                &preferring
+            }
+            _ => select,
+        };
         let ranges = match &select.times {
             None => None,
             Some(times) => {
@@ -116,6 +130,7 @@ impl Decisions {
             limits: source.limits(),
             decisions: Decisions::default(),
             tasks: Tasks::default(),
+            related: Related::default(),
             processes: Processes::default(),
             deferred: Deferred::new(select.last.is_some()),
             aux: AuxData::default(),
@@ -137,6 +152,23 @@ impl Decisions {
         survey.read(reader)?;
         survey.finish()
     }
+}
+
+/// Returns the patterns, which prefer the names of threads.
+fn preferring_names(
+    comms: &Patterns,
+    source: &InputSource,
+    recording: &Recording,
+) -> Result<Patterns> {
+    let mut comms = comms.clone();
+    let is_comm = |kind| kind == RecordType::COMM;
+    source.each_record_of(recording, is_comm, |record, now| {
+        if let Body::Comm(comm) = decode(record, now)?.body {
+            comms.see_name(comm.comm.text());
+        }
+        Ok(())
+    })?;
+    Ok(comms)
 }
 
 /// Opens the input again.
@@ -377,9 +409,19 @@ impl Survey<'_> {
             return Ok(());
         };
         let tid = view.tid();
-        let is_matched = self.conditions.are_met(event, &view)
-            && (!self.select.has_threads()
-                || tid.is_none_or(|tid| self.tasks.matches(self.select, &tid)));
+        let mut is_matched = self.conditions.are_met(event, &view);
+        if is_matched
+            && self.select.has_threads()
+            && tid.is_some_and(|tid| !self.tasks.matches(self.select, &tid))
+        {
+            let mut named = self.related.tasks_of(record.recording(), event, &view);
+            let is_named = named.any(|tid| self.tasks.names(self.select, tid));
+            is_matched = is_named && self.select.related;
+            if is_named && !is_matched {
+                let others = &mut self.decisions.related_samples;
+                *others = others.saturating_add(1);
+            }
+        }
         let facts = Facts {
             time: view.time().filter(|&time| is_known_time(time)),
             size,

@@ -67,6 +67,22 @@ impl Tasks {
         self.is_selected(select, id)
     }
 
+    /// Returns whether a thread that a tracepoint names meets the conditions for threads.
+    pub(super) fn names(&mut self, select: &Select, tid: u32) -> bool {
+        self.settle(select);
+        let known = Tid { pid: u32::MAX, tid };
+        match self.threads.find(Machine::HOST, &known) {
+            Some(id) => self.is_selected(select, id),
+            // Nothing is known of it but its ID, which may be that of a process.
+            None => {
+                let has = |ids: &Option<super::lists::Ids>| {
+                    ids.as_ref().is_none_or(|ids| ids.contains(tid))
+                };
+                select.comms.is_none() && has(&select.pids) && has(&select.tids)
+            }
+        }
+    }
+
     /// Returns the process of a thread: that of its COMM or FORK record, otherwise that of its
     /// first sample.
     pub(super) fn pid_of(&mut self, tid: &Tid) -> u32 {
