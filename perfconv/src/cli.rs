@@ -412,6 +412,11 @@ pub struct DumpArgs {
     /// addr2line expects it.
     #[arg(long, conflicts_with_all = ["hex", "types"])]
     pub resolved: bool,
+    /// Do not unwind user stacks (--call-graph dwarf)
+    ///
+    /// Their samples then have only the frames that the kernel recorded.
+    #[arg(long, requires = "resolved", hide_short_help = true)]
+    pub no_unwind: bool,
     /// Show only records of these types (repeatable), such as MMAP2 or sample,comm
     #[arg(long = "type", value_name = "NAME", value_delimiter = ',')]
     pub types: Vec<String>,

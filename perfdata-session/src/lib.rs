@@ -48,7 +48,9 @@
 //!   records are counted.
 //! - Build IDs: from MMAP2 records, otherwise from the BUILD_ID section, in the precedence of perf.
 //! - Namespaces and cgroups; SWITCH records, for samples without thread ID.
-//! - Deferred user callchains (CALLCHAIN_DEFERRED), joined to their samples.
+//! - Deferred user callchains (CALLCHAIN_DEFERRED), joined to their samples. Copies of user stacks
+//!   (`perf record --call-graph dwarf`) are unwound by [`UserCallchains`], which another crate
+//!   implements.
 //!
 //! # Units
 //!
@@ -96,7 +98,7 @@ pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
 pub use mapping::{Mapped, MappedDso, Mapping};
 pub use perfdata_core::names::{self, EventNames};
 pub use sample::{Branch, Frame, Frames, FramesKey, FramesState, Sample, mode_of};
-pub use samples::Samples;
+pub use samples::{Samples, UserCallchains};
 pub use session::{Counts, Session};
 pub use space::Space;
 pub use spaces::AddressSpaces;

@@ -6,6 +6,8 @@ mod frames;
 pub use frame::{Branch, Frame};
 pub use frames::{Frames, FramesKey, FramesState, mode_of};
 
+use std::ops::Range;
+
 use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::error::Error;
 use perfdata_core::read::RecordRef;
@@ -27,8 +29,10 @@ pub struct Sample<'a> {
     record: RecordRef<'a>,
     sample_view: SampleView<'a>,
     taken: Taken,
-    /// The deferred user callchain, and the kernel's mappings at the time of the sample.
-    later: Option<(&'a [u64], &'a Space<Mapping>)>,
+    /// The user callchain that is not in the record: a deferred one, or that of a user stack.
+    user: &'a [u64],
+    /// The kernel's mappings at the time of the sample, if it waited for a deferred user callchain.
+    kernel: Option<&'a Space<Mapping>>,
 }
 
 impl<'a> Sample<'a> {
@@ -40,16 +44,28 @@ impl<'a> Sample<'a> {
             record,
             sample_view: record.sample_view()?,
             taken,
-            later: None,
+            user: &[],
+            kernel: None,
         })
     }
 
     /// Returns the same sample with its deferred user callchain.
     pub(crate) fn with_later(self, user: &'a [u64], kernel: &'a Space<Mapping>) -> Self {
         Sample {
-            later: Some((user, kernel)),
+            user,
+            kernel: Some(kernel),
             ..self
         }
+    }
+
+    /// Returns the same sample with the user callchain of its user stack, if it has none.
+    pub(crate) fn with_unwound(self, unwound: &'a [u64]) -> Self {
+        let user = if self.user.is_empty() {
+            unwound
+        } else {
+            self.user
+        };
+        Sample { user, ..self }
     }
 
     /// Returns the session, which resolves the IDs.
@@ -132,8 +148,7 @@ impl<'a> Sample<'a> {
 
     /// Returns whether the deferred user callchain is missing.
     pub fn is_incomplete(&self) -> bool {
-        self.later.is_none_or(|(user, _)| user.is_empty())
-            && deferred_cookie(self.sample_view.callchain()).is_some()
+        self.user.is_empty() && deferred_cookie(self.sample_view.callchain()).is_some()
     }
 
     /// Returns the weight of the sample in units of its event: its period, otherwise the period set
@@ -172,6 +187,13 @@ impl<'a> Sample<'a> {
     /// Returns an address as a frame, in the mappings for a CPU mode at the time of the sample.
     pub fn address(&self, address: u64, mode: CpuMode) -> Frame<'a> {
         self.frame(address, mode, false)
+    }
+
+    /// Returns the mapping of the process at a user address at the time of the sample, without those
+    /// of earlier programs, and the addresses there that newer mappings have not replaced.
+    pub fn user_mapping(&self, address: u64) -> Option<(Range<u64>, Mapping)> {
+        let (space, _) = self.spaces(CpuMode::USER);
+        space?.find(address)
     }
 
     /// Returns a frame of the kernel without a mapping as one in the mapping of its image, if the
@@ -225,8 +247,8 @@ impl<'a> Sample<'a> {
     }
 
     fn spaces(&self, mode: CpuMode) -> Spaces<'a> {
-        match (mode, self.later) {
-            (CpuMode::KERNEL, Some((_, kernel))) => (Some(kernel), None),
+        match (mode, self.kernel) {
+            (CpuMode::KERNEL, Some(kernel)) => (Some(kernel), None),
             _ => self.session.space(self.taken.thread, mode),
         }
     }

@@ -1,5 +1,6 @@
 //! The samples of a recording in time order.
 
+use std::fmt::Debug;
 use std::path::Path;
 
 use perfdata_core::read::{ByTime, Options, RecordRef, RecordSource, RecordingReader};
@@ -9,6 +10,15 @@ use perfdata_core::{Recording, Result};
 use crate::sample::Sample;
 use crate::session::{Session, Taken};
 use crate::waiting::{Waiting, Waits};
+
+/// Makes the user callchains of samples from the copies of their user stacks
+/// (`perf record --call-graph dwarf`).
+pub trait UserCallchains: Debug + Send {
+    /// Appends the user callchain of a sample to `words`: addresses in user mode, that of the
+    /// sampled function first. Appends nothing if the sample has no user stack, or its callchain
+    /// contains user addresses.
+    fn unwind(&mut self, sample: &Sample<'_>, words: &mut Vec<u64>);
+}
 
 /// The samples of a recording in time order, each resolved at its time.
 ///
@@ -23,6 +33,9 @@ pub struct Samples<S = RecordingReader> {
     waiting: Waiting,
     /// The waited sample that was returned last.
     current: Option<Waits>,
+    unwinder: Option<Box<dyn UserCallchains>>,
+    /// The user callchain of the last sample's user stack.
+    unwound: Vec<u64>,
 }
 
 /// The source of the next sample.
@@ -56,7 +69,20 @@ impl<S: RecordSource> Samples<S> {
             session,
             waiting: Waiting::default(),
             current: None,
+            unwinder: None,
+            unwound: Vec::new(),
         })
+    }
+
+    /// Returns the samples with the user callchains that `unwinder` makes of their user stacks
+    /// (`perf record --call-graph dwarf`). By default, such samples have the frames that the kernel
+    /// recorded.
+    #[must_use]
+    pub fn with_user_callchains(self, unwinder: Box<dyn UserCallchains>) -> Self {
+        Samples {
+            unwinder: Some(unwinder),
+            ..self
+        }
     }
 
     /// Returns the next sample; `None` at the end.
@@ -86,10 +112,16 @@ impl<S: RecordSource> Samples<S> {
             (Next::Waited, Some(waits)) => waits.sample(&self.session, self.records.recording()),
             (Next::Waited, None) => None,
         };
-        if let Some(sample) = &sample {
-            sample.check()?;
-        }
-        Ok(sample)
+        let Some(sample) = sample else {
+            return Ok(None);
+        };
+        sample.check()?;
+        let Some(unwinder) = &mut self.unwinder else {
+            return Ok(Some(sample));
+        };
+        self.unwound.clear();
+        unwinder.unwind(&sample, &mut self.unwound);
+        Ok(Some(sample.with_unwound(&self.unwound)))
     }
 
     /// Returns the session in its state at the time of the last sample.
@@ -114,6 +146,7 @@ impl<S: RecordSource> Samples<S> {
             session,
             waiting,
             current,
+            ..
         } = self;
         loop {
             if let Some(ready) = waiting.take_ready() {

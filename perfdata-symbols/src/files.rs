@@ -2,7 +2,7 @@
 
 use perfdata_core::Recording;
 use perfdata_core::file_name::to_path;
-use perfdata_session::{BuildId, Dso, Mapped};
+use perfdata_session::{BuildId, Dso, Mapped, Session};
 
 use crate::bytes::Bytes;
 use crate::elf::Elf;
@@ -55,6 +55,18 @@ impl KernelMapping {
             address: mapped.pgoff,
             end: mapped.end,
         }
+    }
+
+    /// Returns the mapping in a session, and the kernel's build ID, if they are known.
+    pub fn of_session(session: &Session) -> Option<(Self, Option<BuildId>)> {
+        let mapping = session.kernel_mapping()?;
+        let symbol = session.relocation_symbol(mapping.dso);
+        let kernel = KernelMapping {
+            symbol: symbol.unwrap_or_default().into(),
+            address: mapping.pgoff,
+            end: mapping.end,
+        };
+        Some((kernel, session.build_id(mapping.dso)))
     }
 }
 

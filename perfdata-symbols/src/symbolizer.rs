@@ -401,18 +401,9 @@ impl Host {
 
     /// Takes what the session says about the kernel of the recorded machine.
     fn learn_kernel(&mut self, session: &Session) {
-        let Some(mapping) = session.kernel_mapping() else {
-            return;
-        };
-        let kernel = KernelMapping {
-            symbol: session
-                .relocation_symbol(mapping.dso)
-                .unwrap_or_default()
-                .into(),
-            address: mapping.pgoff,
-            end: mapping.end,
-        };
-        self.set_kernel(kernel, session.build_id(mapping.dso));
+        if let Some((kernel, build_id)) = KernelMapping::of_session(session) {
+            self.set_kernel(kernel, build_id);
+        }
     }
 
     /// Sets the kernel of the recorded machine.

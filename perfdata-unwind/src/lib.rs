@@ -11,6 +11,8 @@
 //!   [`ObjectFinder`](perfdata_symbols::ObjectFinder) finds them, and verifies them by their build
 //!   IDs: a file with another build ID than the recorded one would yield wrong callchains.
 //! - [`End`] says why a callchain ends.
+//! - [`UserStacks`] does all this for the [samples](perfdata_session::Samples) of a recording in the
+//!   order of time, and [`UserStack`] is what one of them contains.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,10 +81,14 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod unwinder;
+mod user_stack;
+mod user_stacks;
 
 #[doc(hidden)]
 pub use everything::unwind_everything;
 pub use machine::Machine;
 pub use object::Object;
-pub use objects::{ObjectId, Objects};
+pub use objects::{ObjectId, Objects, is_object};
 pub use unwinder::{At, End, MappedObject, Maps, Task, Unwinder};
+pub use user_stack::{Outcome, Outcomes, UserStack, has_user_stacks};
+pub use user_stacks::{UnwoundStacks, UserStacks};

@@ -3,13 +3,18 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use perfdata_session::{BuildId, Dso};
+use perfdata_session::{BuildId, Dso, DsoKind};
 use perfdata_symbols::{ObjectFinder, Reason};
 
 use crate::object::{DEBUG_FRAME, Object};
 
 /// Default maximum of the memory for call frame information in bytes.
 const MOST_MEMORY: usize = 1 << 30;
+
+/// Returns whether a DSO is a file with code, which can have call frame information.
+pub fn is_object(dso: &Dso) -> bool {
+    matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32)
+}
 
 /// Identifies an object of [`Objects`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

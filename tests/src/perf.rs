@@ -195,14 +195,20 @@ impl fmt::Display for Perf {
 /// Records programs with callchains to `path`, with the perf of this machine. Returns the perfs
 /// that can judge the recording; `None`, with a note, if nothing can be recorded here.
 pub fn record_programs(path: &Path, frequency: u32, programs: &str) -> Option<Vec<&'static Perf>> {
+    let frequency = frequency.to_string();
+    record_with(path, &["-g", "-F", &frequency], programs)
+}
+
+/// As [`record_programs`], with options of `perf record`.
+pub fn record_with(path: &Path, options: &[&str], programs: &str) -> Option<Vec<&'static Perf>> {
     let Some(recorder) = all().iter().find(|perf| perf.name == "perf") else {
         skipped::note("perf");
         return None;
     };
     let mut command = recorder.command();
     command
-        .args(["record", "-e", "cpu-clock", "-g", "-F"])
-        .arg(frequency.to_string())
+        .args(["record", "-e", "cpu-clock"])
+        .args(options)
         .arg("-o")
         .arg(path)
         .args(["--", "sh", "-c", programs]);

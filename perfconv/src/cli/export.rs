@@ -208,10 +208,15 @@ pub struct ExportArgs {
     #[arg(long, value_name = "N", default_value_t = 127, hide_short_help = true)]
     #[arg(help_heading = SCRIPT)]
     pub max_frames: usize,
-    /// Unwind user stacks (--call-graph dwarf) to callchains
+    /// Do not unwind user stacks (--call-graph dwarf)
     ///
-    /// The objects must be here, with the recorded build IDs. A stream is stored until it ends.
+    /// Their samples then have only the frames that the kernel recorded. By default, they are
+    /// unwound with the objects on this machine that have the recorded build IDs, or those in
+    /// --sysroot.
     #[arg(long, help_heading = NAMES)]
+    pub no_unwind: bool,
+    /// Unwind user stacks, as by default
+    #[arg(long, hide = true, conflicts_with = "no_unwind")]
     pub convert_callchain: bool,
     /// Do not search the names of functions
     #[arg(long, help_heading = NAMES)]

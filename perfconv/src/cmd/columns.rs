@@ -11,7 +11,7 @@ use perfdata_columns::{
 use perfdata_core::read::Limits;
 use perfdata_session::Samples;
 
-use super::export::{Exported, NO_SAMPLES, failed, opened, tell};
+use super::export::{End, Exported, NO_SAMPLES, failed, opened, tell};
 use super::open;
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
@@ -19,7 +19,7 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::os::private;
-use perfdata_convert::pipeline::{Converted, Ending};
+use perfdata_convert::pipeline::Converted;
 use perfdata_export::Symbolizer;
 
 /// The name of standard output.
@@ -108,7 +108,7 @@ fn is_table(path: &Path) -> bool {
 pub(super) struct Opened {
     samples: Samples<Converted>,
     symbols: Option<Symbolizer>,
-    ending: Ending,
+    end: End,
     options: Options,
     allow_empty: bool,
     id: Option<String>,
@@ -124,7 +124,7 @@ impl Opened {
         id: Option<String>,
         limits: Limits,
     ) -> Result<Self> {
-        let (samples, symbols, ending) = opened(args, input, limits)?;
+        let (samples, symbols, end) = opened(args, input, limits)?;
         let mut options = options(args, id.as_deref());
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
@@ -133,7 +133,7 @@ impl Opened {
         Ok(Opened {
             samples,
             symbols,
-            ending,
+            end,
             options,
             allow_empty: args.slice.allow_empty,
             id,
@@ -196,7 +196,7 @@ impl Opened {
             write(&mut out, batch).map_err(failed)?;
             next = batches.next_batch().map_err(failed)?;
         }
-        let (notes, leftover) = self.ending.check()?;
+        let (notes, leftover) = self.end.check()?;
         if is_empty && !self.allow_empty {
             return Err(Error::Refused(NO_SAMPLES.into()));
         }
@@ -233,7 +233,7 @@ impl Opened {
         let failed = |error| columns_failed(error, path);
         let exported = export_tables(self.samples, self.symbols, &self.options, &mut tables);
         let mut summary = exported.map_err(failed)?;
-        let (notes, leftover) = self.ending.check()?;
+        let (notes, leftover) = self.end.check()?;
         if summary.report.samples == 0 && !self.allow_empty {
             return Err(Error::Refused(NO_SAMPLES.into()));
         }

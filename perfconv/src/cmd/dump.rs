@@ -3,8 +3,11 @@
 use std::io::Write;
 
 use perfdata_core::read::Limits;
+use perfdata_export::Sources;
+use perfdata_session::UserCallchains;
+use perfdata_unwind::UserStacks;
 
-use super::open_unseen;
+use super::{objects, open_unseen};
 use crate::cli::DumpArgs;
 use crate::messages::Messages;
 use perfdata_convert::Result;
@@ -23,9 +26,16 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         let resolved = Resolved::default()
             .with_json(args.json)
             .with_limit(args.limit);
-        for damage in resolved.run(input, out)? {
+        let stacks = (!args.no_unwind).then(|| UserStacks::new(Sources::default()));
+        let unwound = stacks.as_ref().map(UserStacks::result);
+        let unwinder = stacks.map(|stacks| Box::new(stacks) as Box<dyn UserCallchains>);
+        for damage in resolved.run(input, out, unwinder)? {
             messages.warning(damage);
         }
+        let unwound = unwound.iter();
+        unwound
+            .flat_map(|unwound| objects::not_unwound(unwound, None))
+            .for_each(|note| messages.note(note));
         return Ok(());
     }
     let dump = Dump::default()

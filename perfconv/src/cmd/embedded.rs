@@ -195,7 +195,7 @@ impl ExportOptions {
         id: Option<&str>,
         batch_rows: usize,
     ) -> Result<ExportedSamples, Error> {
-        let (samples, symbols, ending) = super::export::opened(&self.args, input, self.limits)?;
+        let (samples, symbols, end) = super::export::opened(&self.args, input, self.limits)?;
         let options = super::columns::options(&self.args, id).with_batch_rows(batch_rows);
         let is_pipe = matches!(
             samples.source().container_layout(),
@@ -213,7 +213,7 @@ impl ExportOptions {
             metadata: perfdata_columns::metadata(recording, id, has_symbols),
             first,
             batches,
-            ending,
+            ending: end.ending,
         })
     }
 }

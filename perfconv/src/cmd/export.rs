@@ -13,6 +13,7 @@ use perfdata_export::{
     Unresolved, export,
 };
 use perfdata_session::Samples;
+use perfdata_unwind::{UnwoundStacks, UserStacks};
 
 use super::{Outcome, Several, objects, open, output_or_standard};
 #[cfg(feature = "columns")]
@@ -24,7 +25,6 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage};
-use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 
 /// The reason why there is no output.
@@ -221,10 +221,10 @@ fn pass(
         .as_ref()
         .filter(|select| select.groups && !select.invert);
     let events = events.and_then(|select| select.events.clone());
-    let (mut samples, symbols, ending) = opened_slice(args, input, select)?;
+    let (mut samples, symbols, end) = opened_slice(args, input, select)?;
     let sink = Checked {
         sink,
-        ending: Some(ending),
+        end: Some(end),
         result: None,
         allow_empty: args.slice.allow_empty,
         has_content: false,
@@ -239,7 +239,7 @@ pub(super) fn opened(
     args: &ExportArgs,
     input: Input,
     limits: Limits,
-) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
+) -> Result<(Samples<Converted>, Option<Symbolizer>, End)> {
     opened_slice(args, input, args.slice.select(limits)?)
 }
 
@@ -247,7 +247,7 @@ fn opened_slice(
     args: &ExportArgs,
     input: Input,
     select: Option<Select>,
-) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
+) -> Result<(Samples<Converted>, Option<Symbolizer>, End)> {
     let sources = sources(args)?.with_recorded_until(input.modified());
     let symbols = match args.no_symbols {
         true => None,
@@ -261,12 +261,36 @@ fn opened_slice(
     if let Some(select) = select {
         stages.push(Box::new(Slice::new(select)));
     }
-    if args.convert_callchain {
-        let unwound = Callchains::unwound(sources).with_help(objects::help);
-        stages.push(Box::new(unwound));
-    }
     let (converted, ending) = Conversion::new(stages).read(input)?;
-    Ok((Samples::new(converted)?, symbols, ending))
+    let samples = Samples::new(converted)?;
+    if args.no_unwind {
+        let stacks = None;
+        return Ok((samples, symbols, End { ending, stacks }));
+    }
+    let stacks = UserStacks::new(sources);
+    let end = End {
+        ending,
+        stacks: Some(stacks.result()),
+    };
+    let samples = samples.with_user_callchains(Box::new(stacks));
+    Ok((samples, symbols, end))
+}
+
+/// How reading a recording for an export will have ended.
+pub(super) struct End {
+    pub ending: Ending,
+    /// What became of user stacks, if they are unwound.
+    stacks: Option<UnwoundStacks>,
+}
+
+impl End {
+    /// Checks that all records were read: [`Ending::check`]. The notes are also about user stacks.
+    pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
+        let (mut notes, leftover) = self.ending.check()?;
+        let stacks = self.stacks.iter();
+        notes.extend(stacks.flat_map(|stacks| objects::not_unwound(stacks, Some(objects::help))));
+        Ok((notes, leftover))
+    }
 }
 
 /// Returns the labels of the samples.
@@ -336,7 +360,7 @@ pub(super) struct Exported {
 /// A sink that ends its output only if the recording was read completely and has content.
 struct Checked<'a> {
     sink: &'a mut dyn Sink,
-    ending: Option<Ending>,
+    end: Option<End>,
     result: Option<Result<(Vec<String>, Option<Leftover>)>>,
     /// Whether an output without samples is wanted.
     allow_empty: bool,
@@ -394,7 +418,7 @@ impl Sink for Checked<'_> {
     }
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
-        let mut result = self.ending.take().map(Ending::check);
+        let mut result = self.end.take().map(End::check);
         if !self.has_content && !self.allow_empty && matches!(result, Some(Ok(_))) {
             result = Some(Err(Error::Refused(NO_SAMPLES.into())));
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::stages::build_ids::Sysroot;
+use perfdata_convert::stages::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_export::{HidingSetting, Reason, Sources};
+use perfdata_unwind::UnwoundStacks;
 
 /// Returns the sources in a root directory, or on this machine, and in `debug_dirs`. A named folder
 /// must exist: if its name is wrong, nothing would be found.
@@ -45,4 +47,21 @@ pub fn help(reason: &Reason) -> &'static str {
         Reason::HiddenAddresses(_) => " (run as root, or use --vmlinux)",
         _ => "",
     }
+}
+
+/// Returns notes about the user stacks that were not unwound completely; none if all were. `help`
+/// returns what could help if an object cannot be used.
+pub fn not_unwound(
+    stacks: &UnwoundStacks,
+    help: Option<fn(&Reason) -> &'static str>,
+) -> Vec<String> {
+    let Some(objects) = stacks.objects() else {
+        return Vec::new();
+    };
+    let outcomes = stacks.outcomes();
+    let mut notes = unwinding_notes(&outcomes, &objects, help);
+    if !notes.is_empty() {
+        notes.insert(0, unwound_in_total(&outcomes));
+    }
+    notes
 }

@@ -54,15 +54,20 @@ impl Writer<'_> {
             true => self.sample.frames,
             false => &[],
         };
+        let most = self.style.max_stack;
+        // perf counts the frames of a user stack apart from the recorded ones.
+        let unwound = frames.iter().position(|frame| frame.mode == CpuMode::USER);
+        let unwound = unwound.filter(|_| self.event.is_unwound);
+        let (recorded, unwound) = frames.split_at(unwound.unwrap_or(frames.len()));
         let mut all_final = true;
-        for frame in frames.iter().take(self.style.max_stack) {
+        for frame in recorded.iter().take(most).chain(unwound.iter().take(most)) {
             if frame.mapping.is_none() && frame.function.is_none() {
                 push_line(out, lines.unknown(), frame.address);
                 continue;
             }
             all_final &= self.frame_line(out, lines, frame);
         }
-        if !frames.is_empty() && frames.len() < self.style.max_stack {
+        if !frames.is_empty() && frames.len() < most {
             self.cookie(out, view);
         }
         all_final

@@ -43,8 +43,8 @@ const MAX_STACK: usize = 127;
 /// that perf runs on, and can differ: functions and the paths of modules.
 /// [`Needs::before_exec`] is set, as perf finds frames in the mappings of earlier programs.
 ///
-/// perf unwinds user stacks (`--call-graph dwarf`) and decodes AUX data. This sink does not: stacks
-/// can be unwound to callchains before.
+/// perf decodes AUX data, this sink does not. perf unwinds user stacks (`--call-graph dwarf`); here
+/// [`Samples::with_user_callchains`](perfdata_session::Samples::with_user_callchains) does it.
 #[derive(Debug)]
 pub struct PerfScript<W> {
     out: W,

@@ -1,5 +1,5 @@
-//! The frames of a sample: those of its callchain, of the branch stack, or of a deferred user
-//! callchain.
+//! The frames of a sample: those of its callchain, of the branch stack, or of a user callchain that
+//! is not in the record.
 
 use std::slice;
 
@@ -19,7 +19,7 @@ impl<'a> Sample<'a> {
     /// perf.
     pub fn frames(&self) -> Frames<'a> {
         let mut words = self.sample_view.callchain();
-        let later = self.later.map(|(user, _)| user).unwrap_or_default();
+        let user = self.user;
         if deferred_cookie(words.clone()).is_some() {
             // The last word is the cookie of the user callchain, not an address.
             words = words.without_last(2);
@@ -27,7 +27,7 @@ impl<'a> Sample<'a> {
         let leaf = self
             .sample_view
             .ip()
-            .filter(|_| later.is_empty() && !words.clone().any(is_address));
+            .filter(|_| user.is_empty() && !words.clone().any(is_address));
         let mode = match words.len() {
             0 if leaf.is_none() => CpuMode::USER,
             _ => self.mode(),
@@ -40,8 +40,8 @@ impl<'a> Sample<'a> {
             spaces: None,
             has_before_exec: true,
             leaf,
-            later: later.iter(),
-            is_later: false,
+            user: user.iter(),
+            is_user: false,
             lbr,
             lbr_at,
             is_first: true,
@@ -49,11 +49,12 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns what the frames depend on; `None` if they depend on more than the callchain and the
-    /// mappings of the thread: those of guests, of deferred user callchains, and of
+    /// mappings of the thread: those of guests, of deferred user callchains, of user stacks, and of
     /// `perf record --call-graph lbr`.
     pub fn frames_key(&self) -> Option<FramesKey<'a>> {
         let words = self.sample_view.callchain();
-        if self.later.is_some() || self.is_lbr() || deferred_cookie(words.clone()).is_some() {
+        let is_known = self.user.is_empty() && self.kernel.is_none();
+        if !is_known || self.is_lbr() || deferred_cookie(words.clone()).is_some() {
             return None;
         }
         let mode = self.mode();
@@ -157,8 +158,9 @@ pub struct Frames<'a> {
     has_before_exec: bool,
     /// The instruction pointer, if the sample has no callchain.
     leaf: Option<u64>,
-    later: slice::Iter<'a, u64>,
-    is_later: bool,
+    /// The user callchain that is not in the record.
+    user: slice::Iter<'a, u64>,
+    is_user: bool,
     lbr: Lbr,
     /// Number of words before the frames of an LBR callchain. These frames replace the user frames
     /// of the callchain.
@@ -242,11 +244,11 @@ impl<'a> Iterator for Frames<'a> {
             self.enter(self.sample.mode());
             return Some(self.frame(address));
         }
-        if self.later.len() > 0 && !std::mem::replace(&mut self.is_later, true) {
+        if self.user.len() > 0 && !std::mem::replace(&mut self.is_user, true) {
             self.enter(CpuMode::USER);
         }
         loop {
-            let &word = self.later.next()?;
+            let &word = self.user.next()?;
             match CallchainContext::of(word) {
                 None => return Some(self.frame(word)),
                 // The kernel writes no markers here, but the format allows them.

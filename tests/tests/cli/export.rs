@@ -321,25 +321,83 @@ fn fields_are_those_of_perf_script() {
     }
 }
 
-/// Unwinding during an export gives what unwinding before it gives.
+/// Every export unwinds user stacks: it gives what `--convert-callchain` before it gives.
 #[test]
 fn user_stacks_are_unwound() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = recordings::fixture("6.1-x86_64-file-dwarf-u").path;
     let input = input.display();
-    let export = "perfconv export -q --no-symbols --count samples --to folded -o -";
-    let unwound = run(
-        folder.path(),
-        &format!("{export} --convert-callchain {input}"),
-    );
-    let plain = run(folder.path(), &format!("{export} {input}"));
-    let steps =
-        format!("perfconv convert -q --convert-callchain {input} -o a.data && {export} a.data");
-    let steps = run(folder.path(), &steps);
-    for output in [&unwound, &plain, &steps] {
-        assert!(output.success(), "{}", output.stderr);
+    let unwind = "perfconv convert -q --convert-callchain --frame-pointers";
+    let convert = format!("{unwind} {input} -o a.data");
+    assert!(run(folder.path(), &convert).success());
+    for format in [
+        "folded",
+        "pprof",
+        "firefox",
+        "speedscope",
+        "otlp-1.10",
+        "svg",
+        "perf-script",
+        "arrow",
+    ] {
+        let more = match format {
+            "folded" => "--count samples",
+            "perf-script" => "-F comm,tid,time,event,ip,dso",
+            _ => "",
+        };
+        let export = format!("perfconv export --no-symbols {more} --to {format} -o");
+        for words in [
+            format!("cat {input} | {export} unwound -"),
+            format!("cat {input} | {export} recorded --no-unwind -"),
+            format!("cat a.data | {export} steps -"),
+        ] {
+            let output = run(folder.path(), &words);
+            assert!(output.success(), "{words}: {}", output.stderr);
+        }
+        let read = |name| {
+            let path = folder.path().join(name);
+            let bytes = fs::read(&path).expect("an output");
+            fs::remove_file(path).expect("an output");
+            bytes
+        };
+        let (unwound, recorded, steps) = (read("unwound"), read("recorded"), read("steps"));
+        assert!(unwound != recorded, "{format}");
+        // A stream of columns contains the attributes, which differ.
+        assert!(unwound == steps || format == "arrow", "{format}");
+        if format == "folded" {
+            let texts = [unwound, recorded].map(|text| String::from_utf8(text).expect("text"));
+            assert_eq!(texts.map(|text| sum(&text)), [3, 3]);
+        }
     }
-    assert_eq!(unwound.stdout, steps.stdout);
-    assert_eq!(sum(&unwound.stdout), sum(&plain.stdout));
-    assert_eq!(sum(&plain.stdout), 3);
+    let frames = |words: &str| -> Vec<String> {
+        let output = run(folder.path(), &format!("perfconv dump --resolved {words}"));
+        assert!(output.success(), "{}", output.stderr);
+        let lines = output.stdout.lines();
+        let frames = lines.filter(|line| line.starts_with("    "));
+        frames.map(str::to_owned).collect()
+    };
+    let unwound = frames(&format!("{input}"));
+    assert_eq!(unwound, frames("a.data"));
+    assert!(frames(&format!("--no-unwind {input}")).len() < unwound.len());
+}
+
+/// A note says why user callchains end early, by object.
+#[test]
+fn notes_say_which_user_stacks_are_not_unwound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = recordings::fixture("6.1-x86_64-file-dwarf-u").path;
+    let input = input.display();
+    let export = "perfconv export --no-symbols --to folded";
+    let said = |words: &str| {
+        let output = run(
+            folder.path(),
+            &format!("{export} {words} -f -o out {input}"),
+        );
+        assert!(output.success(), "{}", output.stderr);
+        output.stderr
+    };
+    let default = said("");
+    assert!(default.contains("user callchains unwound, "), "{default}");
+    assert!(default.contains("(--sysroot"), "{default}");
+    assert!(!said("--no-unwind").contains("unwound"));
 }

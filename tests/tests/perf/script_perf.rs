@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 
 use perfdata_export::{Fields, PerfScript, Sources, Symbolizer, export};
@@ -10,6 +11,7 @@ use perfdata_session::Samples;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Endian, Recording};
 use perfdata_tests::{is_thorough, judge, skipped};
+use perfdata_unwind::UserStacks;
 
 /// Fields that do not depend on the machine that perf runs on: the default fields without the
 /// names of functions.
@@ -355,5 +357,58 @@ fn functions_are_those_of_perf() {
         // Every recording is another one: a rare difference must not fail by chance.
         let most = if is_thorough() { 0 } else { named / 1000 };
         assert!(differences <= most, "{perf}: {differences} of {named}");
+    }
+}
+
+/// Returns the texts of perf and of this project about a recording of this machine, by samples.
+fn samples_of(path: &Path, perf: &Perf) -> [Vec<String>; 2] {
+    let mut command = perf.command();
+    command.args(["script", "--no-inline", "-i"]).arg(path);
+    let expected = perf::run(command).expect("perf runs").stdout;
+    let mut out = Vec::new();
+    let mut sink = PerfScript::new(&mut out, perf.version.like());
+    let sources = Sources::default().with_caches(vec![]);
+    let stacks = UserStacks::new(sources.clone());
+    let samples = Samples::open(path).expect("a recording");
+    let mut samples = samples.with_user_callchains(Box::new(stacks));
+    export(&mut samples, Some(Symbolizer::new(sources)), &mut sink).expect("intact");
+    let found = perf::text(&out);
+    [expected, found].map(|text| text.split("\n\n").map(str::to_owned).collect())
+}
+
+/// Copies of user stacks, recorded on this machine.
+#[test]
+fn unwound_stacks_are_those_of_perf() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("stacks.data");
+    let options = ["--call-graph", "dwarf,16384", "-F", "499"];
+    let programs = "ls -lR /usr/share > /dev/null; bash -c 'for i in {1..3000}; do :; done; exit 3'; \
+                    python3 -c 'print(sum(i * i for i in range(300000)))'";
+    let Some(judges) = perf::record_with(&path, &options, programs) else {
+        return;
+    };
+    // perf 6.12 takes words of the stack for return addresses of some functions of the C library.
+    let judges: Vec<&Perf> = judges
+        .into_iter()
+        .filter(|perf| perf.version.major >= 7)
+        .collect();
+    if judges.is_empty() {
+        return skipped::note("perf 7.2");
+    }
+    for perf in judges {
+        let [expected, found] = samples_of(&path, perf);
+        assert_eq!(found.len(), expected.len(), "{perf}");
+        let pairs = found.iter().zip(&expected);
+        // perf leaves out the last return address of a callchain that it cannot continue.
+        let is_equal = |(ours, perfs): &(&String, &String)| ours.starts_with(perfs.as_str());
+        let equal = pairs.clone().filter(is_equal).count();
+        for (ours, perfs) in pairs.filter(|pair| !is_equal(pair)).take(3) {
+            eprintln!("{perf}: {ours}\nperf: {perfs}");
+        }
+        eprintln!("{perf}: {equal} of {} equal", found.len());
+        assert!(
+            found.len() > 50 && equal * 100 >= found.len() * 97,
+            "{perf}: {equal}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use perfdata_core::error::Problem;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{Branch, Frame, Sample, Samples};
+use perfdata_session::{Branch, Frame, Sample, Samples, UserCallchains};
 
 use super::json::Json;
 use super::seconds;
@@ -43,14 +43,22 @@ impl Resolved {
         Resolved { limit, ..self }
     }
 
-    /// Writes the samples of `input` to `out`. Returns the damage that makes parts of it
-    /// unreadable.
+    /// Writes the samples of `input` to `out`, with the user callchains that `unwinder` makes of
+    /// user stacks. Returns the damage that makes parts of it unreadable.
     ///
     /// # Errors
     /// The input cannot be read, or the output cannot be written.
-    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
+    pub fn run(
+        &self,
+        input: Input,
+        out: &mut dyn Write,
+        unwinder: Option<Box<dyn UserCallchains>>,
+    ) -> Result<Vec<String>> {
         let (reader, _) = input.reader()?;
         let mut samples = Samples::new(reader)?;
+        if let Some(unwinder) = unwinder {
+            samples = samples.with_user_callchains(unwinder);
+        }
         let (mut text, mut line) = (Vec::new(), String::new());
         let (mut damage, mut errors) = (Vec::new(), 0);
         let mut left = self.limit.unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use perfdata_session::{
     Space,
 };
 use perfdata_symbols::{KernelMapping, ObjectFinder, Sources};
-use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects};
+use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects, is_object};
 
 use crate::error::{Error, Result};
 use crate::io::InputSource;
@@ -281,11 +281,6 @@ impl Maps for ProcessMaps<'_> {
         self.last.set((range.start, range.end, at));
         at
     }
-}
-
-/// Returns whether a DSO is a file with code.
-fn is_object(dso: &Dso) -> bool {
-    matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32)
 }
 
 fn piece(mapped: &Mapped<'_>, dsos: &mut Dsos) -> Piece {

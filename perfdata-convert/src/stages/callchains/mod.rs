@@ -22,6 +22,7 @@ use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_symbols::{Reason, Sources};
+use perfdata_unwind::has_user_stacks;
 
 use super::attributes::{change_head, changed_events, changed_record, has_late_events};
 use crate::error::{Error, Result};
@@ -30,6 +31,7 @@ use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 use ahead::Ahead;
 use batch::{Batch, Job};
 use report::Report;
+pub use report::{unwinding_notes, unwound_in_total};
 use sample::Limit;
 use worker::{Shared, Unwound, Workers};
 
@@ -170,7 +172,7 @@ impl Callchains {
 
     /// Returns an attribute after the stage.
     fn attr(&self, attr: &Attr) -> Attr {
-        if !has_stacks(attr) {
+        if !has_user_stacks(attr) {
             return attr.clone();
         }
         let mut attr = attr.without(SampleType::REGS_USER | SampleType::STACK_USER);
@@ -181,8 +183,11 @@ impl Callchains {
     }
 
     fn set_events(&mut self, events: &Events) -> Result<()> {
-        self.changes = events.iter().map(|event| has_stacks(&event.attr)).collect();
-        let unknown = |attr: &Attr| has_stacks(attr) && attr.sample_type.unknown() != 0;
+        self.changes = events
+            .iter()
+            .map(|event| has_user_stacks(&event.attr))
+            .collect();
+        let unknown = |attr: &Attr| has_user_stacks(attr) && attr.sample_type.unknown() != 0;
         if let Some(event) = events.iter().find(|event| unknown(&event.attr)) {
             let bits = event.attr.sample_type.unknown();
             let what = format!(
@@ -339,17 +344,6 @@ fn forward(unwound: &mut Unwound, report: &mut Report, next: &mut Link<'_>) -> R
     Ok(())
 }
 
-/// Returns whether the samples of an event have callchains whose user part can be unwound.
-fn has_stacks(attr: &Attr) -> bool {
-    [
-        SampleType::CALLCHAIN,
-        SampleType::REGS_USER,
-        SampleType::STACK_USER,
-    ]
-    .into_iter()
-    .all(|part| attr.sample_type.has(part))
-}
-
 impl Stage for Callchains {
     fn requirements(&self) -> Requirements {
         let (unwinds, ahead) = match &self.mode {
@@ -381,7 +375,11 @@ impl Stage for Callchains {
         let Mode::Unwind(unwind) = &mut self.mode else {
             return Ok(());
         };
-        if !recording.events.iter().any(|event| has_stacks(&event.attr)) {
+        if !recording
+            .events
+            .iter()
+            .any(|event| has_user_stacks(&event.attr))
+        {
             return Ok(());
         }
         let ahead = Ahead::read(

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordHeader, RegsAbi};
+use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordHeader};
 use perfdata_core::{Endian, Events};
-use perfdata_unwind::{End, Machine, Task, Unwinder};
+use perfdata_unwind::{Outcome, Unwinder, UserStack};
 
 use super::ahead::ProcessMaps;
 use super::batch::Job;
@@ -30,19 +30,6 @@ pub(super) enum Limit {
     Frames(u32),
 }
 
-/// What was done for a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It has no user registers: the task was a thread of the kernel, or its memory was gone.
-    NoRegisters,
-    /// Its callchain has no room for another frame.
-    Full,
-    /// Stacks of this kind of machine cannot be unwound.
-    Machine,
-    /// Its user callchain was unwound, and ends for this reason.
-    Unwound(End),
-}
-
 /// Memory that is used for one sample after the other.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
@@ -62,13 +49,6 @@ pub(super) struct Rewriter<'a> {
     pub(super) shared: &'a Shared,
     pub(super) unwinder: &'a mut Unwinder,
     pub(super) buffers: &'a mut Buffers,
-}
-
-/// What a sample contains about the user callchain.
-struct User<'a> {
-    abi: RegsAbi,
-    mask: u64,
-    stack: &'a [u8],
 }
 
 impl Rewriter<'_> {
@@ -91,19 +71,8 @@ impl Rewriter<'_> {
         let Some(parts) = view.user_parts() else {
             return self.unwind_decoded(raw, job, out);
         };
-        let mut registers = view.words_at(parts.regs.clone());
-        let abi = RegsAbi(registers.next().unwrap_or(0));
-        self.buffers.registers.clear();
-        self.buffers.registers.extend(registers);
-        let mut stack = view.words_at(parts.stack.clone());
-        let size = stack.next().unwrap_or(0);
-        let copied = stack.next_back().unwrap_or(0).min(size);
-        let data = parts.stack.start.saturating_add(WORD);
-        let user = User {
-            abi,
-            mask,
-            stack: bytes_at(raw, data, copied),
-        };
+        let registers = &mut self.buffers.registers;
+        let user = UserStack::of_view(&view, &parts, raw.bytes, mask, registers);
         // All bytes of the record except those of the parts that are replaced.
         let others = raw.bytes.len().saturating_sub(
             parts
@@ -113,7 +82,7 @@ impl Rewriter<'_> {
                 .saturating_add(parts.stack.len()),
         );
         let recorded = view.callchain();
-        let (kept, outcome) = self.chain(recorded.clone(), others, &user, job);
+        let (kept, outcome) = self.chain(recorded.clone(), others, user, job);
         let start = out.len();
         let bytes = |range: Range<usize>| raw.bytes.get(range).unwrap_or_default();
         out.extend_from_slice(bytes(0..parts.callchain.start));
@@ -143,36 +112,24 @@ impl Rewriter<'_> {
             out.extend_from_slice(raw.bytes);
             return Ok(Outcome::NoRegisters);
         };
-        let (abi, registers) = match &sample.regs_user {
-            Some(regs) => (regs.abi, regs.regs.0.as_slice()),
-            None => (RegsAbi::NONE, [].as_slice()),
-        };
-        self.buffers.registers.clear();
-        self.buffers.registers.extend_from_slice(registers);
-        let stack = sample.stack_user.as_ref();
-        let copied = stack.and_then(|stack| stack.dyn_size).unwrap_or(0);
-        let data = stack.map_or([].as_slice(), |stack| stack.data.0.as_slice());
-        let copied = usize::try_from(copied)
-            .unwrap_or(usize::MAX)
-            .min(data.len());
-        let user = User {
-            abi,
-            mask: layout.sample_regs_user,
-            stack: data.get(..copied).unwrap_or_default(),
-        };
+        let mask = layout.sample_regs_user;
+        let user = UserStack::of_decoded(sample, mask, &mut self.buffers.registers);
+        let registers = self.buffers.registers.len();
+        let data = sample.stack_user.as_ref();
+        let data = data.map_or(0, |stack| stack.data.0.len());
         let recorded: Vec<u64> = sample
             .callchain
             .iter()
             .flat_map(|words| words.iter().copied())
             .collect();
-        let replaced = [1, recorded.len(), 1, registers.len(), 2, data.len() / WORD];
+        let replaced = [1, recorded.len(), 1, registers, 2, data / WORD];
         let replaced = replaced
             .into_iter()
             .fold(0, usize::saturating_add)
             .saturating_mul(WORD);
         let others = raw.bytes.len().saturating_sub(replaced);
         let words = recorded.iter().copied();
-        let (kept, outcome) = self.chain(words.clone(), others, &user, job);
+        let (kept, outcome) = self.chain(words.clone(), others, user, job);
         let words: Vec<u64> = words
             .take(kept)
             .chain(self.buffers.frames.iter().copied())
@@ -188,18 +145,16 @@ impl Rewriter<'_> {
         &mut self,
         recorded: impl Iterator<Item = u64> + Clone,
         others: usize,
-        user: &User<'_>,
+        user: UserStack<'_>,
         job: &Job,
     ) -> (usize, Outcome) {
         let shared = self.shared;
         let Buffers { registers, frames } = &mut *self.buffers;
         frames.clear();
         let len = recorded.clone().count();
-        if user.abi == RegsAbi::NONE {
-            return (len, Outcome::NoRegisters);
-        }
-        let Some(machine) = Machine::of(shared.registers, user.abi) else {
-            return (len, Outcome::Machine);
+        let task = match user.task(shared.registers, registers) {
+            Ok(task) => task,
+            Err(outcome) => return (len, outcome),
         };
         // The words up to the marker of user frames, if the kernel has recorded some.
         let marker = recorded
@@ -216,12 +171,6 @@ impl Rewriter<'_> {
         if most == 0 {
             return (len, Outcome::Full);
         }
-        let task = Task {
-            machine,
-            mask: user.mask,
-            registers,
-            stack: user.stack,
-        };
         let maps = ProcessMaps::new(job.space.as_ref(), &shared.ids);
         frames.push(CallchainContext::USER.0);
         let end = self
@@ -270,13 +219,6 @@ fn write(record: &Record, raw: &RawRecord<'_>, to: &Events, out: &mut Vec<u8>) -
         .map_err(|error| error.within(raw.offset))?;
     out.extend_from_slice(&bytes);
     Ok(())
-}
-
-fn bytes_at<'a>(raw: &RawRecord<'a>, start: usize, len: u64) -> &'a [u8] {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    raw.bytes
-        .get(start..start.saturating_add(len))
-        .unwrap_or_default()
 }
 
 /// Sets the size of a record to that of its bytes.

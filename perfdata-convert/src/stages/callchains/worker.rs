@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 
 use perfdata_core::Events;
 use perfdata_core::record::{RawRecord, Registers};
-use perfdata_unwind::{ObjectId, Objects, Unwinder};
+use perfdata_unwind::{ObjectId, Objects, Outcome, Unwinder};
 
 use super::batch::{Batch, Job};
-use super::sample::{Buffers, Limit, Outcome, Rewriter};
+use super::sample::{Buffers, Limit, Rewriter};
 use crate::error::Error;
 
 /// Number of batches that wait or are processed, for each thread.

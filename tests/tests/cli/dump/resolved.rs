@@ -13,7 +13,7 @@ fn resolved(recording: &Recording, json: bool) -> Result<String, String> {
     let input = Input::open(&recording.path).map_err(|error| error.to_string())?;
     Resolved::default()
         .with_json(json)
-        .run(input, &mut out)
+        .run(input, &mut out, None)
         .map_err(|error| error.to_string())?;
     String::from_utf8(out).map_err(|error| error.to_string())
 }

@@ -1,0 +1,254 @@
+//! The user callchains of samples in the order of time.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use perfdata_core::record::{Body, CallchainContext, Registers};
+use perfdata_session::{Sample, Session, UserCallchains};
+use perfdata_symbols::{KernelMapping, ObjectFinder, Sources};
+
+use crate::objects::is_object;
+use crate::{
+    At, MappedObject, Maps, ObjectId, Objects, Outcome, Outcomes, Unwinder, UserStack,
+    has_user_stacks,
+};
+
+/// Default maximum of the user frames of a sample. The largest copy of a stack has 64 KiB, and
+/// compilers align frames to 16 bytes.
+const MOST_FRAMES: usize = 4096;
+
+/// Unwinds the user stacks of samples (`perf record --call-graph dwarf`), for
+/// [`Samples::with_user_callchains`](perfdata_session::Samples::with_user_callchains).
+///
+/// A sample is unwound if it has user registers and a copy of its user stack, and its callchain
+/// contains no user addresses. It sees the mappings of its time. In code without call frame
+/// information, the chain of frame pointers is followed, as perf does
+/// (elfutils, backends/x86_64_unwind.c).
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-dwarf-u.data");
+/// use perfdata_symbols::Sources;
+/// use perfdata_unwind::UserStacks;
+///
+/// let stacks = UserStacks::new(Sources::default());
+/// let result = stacks.result();
+/// let mut samples = perfdata_session::open(path)?.with_user_callchains(Box::new(stacks));
+/// let mut frames = 0;
+/// while let Some(sample) = samples.next()? {
+///     frames += sample.frames().count();
+/// }
+/// println!("{frames} frames, {} user callchains", result.outcomes().unwound());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct UserStacks {
+    sources: Sources,
+    unwinder: Unwinder,
+    most_frames: usize,
+    /// Values of the registers of a sample.
+    registers: Vec<u64>,
+    result: UnwoundStacks,
+}
+
+/// What became of the user stacks of samples.
+#[derive(Debug, Clone, Default)]
+pub struct UnwoundStacks(Arc<Mutex<Unwound>>);
+
+#[derive(Debug, Default)]
+struct Unwound {
+    outcomes: Outcomes,
+    /// `None` before the first sample with a user stack.
+    known: Option<Known>,
+}
+
+/// What is known about a recording with user stacks.
+#[derive(Debug)]
+struct Known {
+    /// Those of the recording's machine, if it is known.
+    registers: Option<&'static Registers>,
+    objects: Objects,
+    /// The object of each DSO of the session; `None` if it is not a file.
+    ids: Vec<Option<ObjectId>>,
+}
+
+impl Known {
+    /// Adds the objects of the DSOs that are new in a session at the time of a sample.
+    fn add_objects(&mut self, session: &Session, time: Option<u64>) {
+        let new = session.dsos().get(self.ids.len()..).unwrap_or_default();
+        for dso in new {
+            let build_id = session.build_id_table().find(dso);
+            let id = is_object(dso).then(|| self.objects.add(dso.clone(), build_id, time));
+            self.ids.push(id.flatten());
+        }
+    }
+}
+
+impl UnwoundStacks {
+    /// Returns the numbers of samples so far.
+    pub fn outcomes(&self) -> Outcomes {
+        self.locked().outcomes.clone()
+    }
+
+    /// Returns the objects of the processes so far; `None` before the first sample with a user
+    /// stack.
+    pub fn objects(&self) -> Option<Objects> {
+        let unwound = self.locked();
+        unwound.known.as_ref().map(|known| known.objects.clone())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Unwound> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UserStacks {
+    /// Returns what unwinds with objects from `sources`.
+    pub fn new(sources: Sources) -> Self {
+        UserStacks {
+            sources,
+            unwinder: Unwinder::new().with_frame_pointers(true),
+            most_frames: MOST_FRAMES,
+            registers: Vec::new(),
+            result: UnwoundStacks::default(),
+        }
+    }
+
+    /// Returns the same with a maximum of the user frames of a sample. The default is 4096.
+    #[must_use]
+    pub fn with_max_frames(self, most_frames: usize) -> Self {
+        UserStacks {
+            most_frames,
+            ..self
+        }
+    }
+
+    /// Returns what became of the user stacks, which is up to date while samples are unwound.
+    pub fn result(&self) -> UnwoundStacks {
+        self.result.clone()
+    }
+
+    /// As [`unwind`](UserCallchains::unwind), for a sample with a user stack.
+    fn unwind_stack(&mut self, sample: &Sample<'_>, mask: u64, words: &mut Vec<u64>) {
+        let UserStacks {
+            sources,
+            unwinder,
+            most_frames,
+            registers,
+            result,
+        } = self;
+        let mut unwound = result.locked();
+        let Unwound { outcomes, known } = &mut *unwound;
+        let (record, view) = (sample.record(), sample.sample_view());
+        let decoded;
+        let stack = match view.user_parts() {
+            Some(parts) => UserStack::of_view(&view, &parts, record.bytes, mask, registers),
+            None => match record.decode().map(|record| record.body) {
+                Ok(Body::Sample(sample)) => {
+                    decoded = sample;
+                    UserStack::of_decoded(&decoded, mask, registers)
+                }
+                _ => return outcomes.add(Outcome::NoRegisters),
+            },
+        };
+        // perf does not unwind them either.
+        if stack.is_empty() {
+            return;
+        }
+        let known = known.get_or_insert_with(|| Known {
+            registers: Registers::of(sample.recording()),
+            objects: Objects::new(finder(sources.clone(), sample)),
+            ids: Vec::new(),
+        });
+        let task = match known.registers {
+            Some(of_machine) => stack.task(of_machine, registers),
+            None => Err(Outcome::UnknownMachine),
+        };
+        let task = match task {
+            Ok(task) => task,
+            Err(outcome) => return outcomes.add(outcome),
+        };
+        known.add_objects(sample.session(), sample.time());
+        let maps = SampleMaps {
+            sample,
+            ids: &known.ids,
+            last: Cell::new((0, 0, At::Nothing)),
+        };
+        let end = unwinder.unwind(&task, &maps, &known.objects, *most_frames, words);
+        outcomes.add(Outcome::Unwound(end));
+    }
+}
+
+impl UserCallchains for UserStacks {
+    fn unwind(&mut self, sample: &Sample<'_>, words: &mut Vec<u64>) {
+        let Some(attr) = sample.attr().filter(|attr| has_user_stacks(attr)) else {
+            return;
+        };
+        let mask = attr.sample_regs_user.unwrap_or(0);
+        let mode = perfdata_session::Machine::of(sample.mode());
+        if !mode.is_guest() && !has_user_addresses(sample) {
+            self.unwind_stack(sample, mask, words);
+        }
+    }
+}
+
+/// Returns what finds the objects of a sample's recording.
+fn finder(sources: Sources, sample: &Sample<'_>) -> ObjectFinder {
+    let finder = ObjectFinder::new(sources, sample.recording());
+    match KernelMapping::of_session(sample.session()) {
+        Some((kernel, build_id)) => finder.with_kernel(kernel, build_id),
+        None => finder,
+    }
+}
+
+/// Returns whether the callchain contains addresses after a marker of user frames.
+fn has_user_addresses(sample: &Sample<'_>) -> bool {
+    let mut is_user = false;
+    for word in sample.sample_view().callchain() {
+        match CallchainContext::of(word) {
+            Some(marker) => is_user = marker == CallchainContext::USER,
+            None if is_user => return true,
+            None => {}
+        }
+    }
+    false
+}
+
+/// The mappings of the process of a sample.
+struct SampleMaps<'a> {
+    sample: &'a Sample<'a>,
+    ids: &'a [Option<ObjectId>],
+    /// The last mapping that was found: that of the next frame is often the same.
+    last: Cell<(u64, u64, At)>,
+}
+
+impl SampleMaps<'_> {
+    fn find(&self, address: u64) -> Option<(u64, u64, At)> {
+        let (range, mapping) = self.sample.user_mapping(address)?;
+        let at = match self.ids.get(mapping.dso.index()).copied().flatten() {
+            Some(object) => At::Object(MappedObject {
+                object,
+                start: mapping.start,
+                pgoff: mapping.pgoff,
+            }),
+            None => At::Anonymous,
+        };
+        Some((range.start, range.end, at))
+    }
+}
+
+impl Maps for SampleMaps<'_> {
+    #[inline]
+    fn at(&self, address: u64) -> At {
+        let (start, end, last) = self.last.get();
+        if start <= address && address < end {
+            return last;
+        }
+        let Some(found) = self.find(address) else {
+            return At::Nothing;
+        };
+        self.last.set(found);
+        found.2
+    }
+}
