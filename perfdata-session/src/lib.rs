@@ -81,6 +81,7 @@ mod history;
 mod ids;
 mod mapping;
 mod ranges;
+mod removed;
 mod sample;
 mod samples;
 mod session;

@@ -17,6 +17,7 @@ use crate::build_ids::BuildIdTable;
 use crate::dso::{BuildId, Dso, DsoKind, Dsos, Machine};
 use crate::ids::{CommId, DsoId, MappingId, ThreadId};
 use crate::mapping::Mapping;
+use crate::removed::RemovedThreads;
 use crate::space::Lookups;
 use crate::spaces::{AddressSpaces, ProcessId};
 use crate::thread::{Thread, Threads};
@@ -62,6 +63,7 @@ pub struct Session {
     threads: Threads,
     /// The process of each thread.
     processes: Vec<ProcessId>,
+    removed: RemovedThreads,
     dsos: Dsos,
     spaces: AddressSpaces<Mapping>,
     /// The mappings that were hit.
@@ -107,6 +109,7 @@ impl Session {
             limits,
             threads: Threads::default(),
             processes: Vec::new(),
+            removed: RemovedThreads::default(),
             dsos: Dsos::default(),
             spaces: AddressSpaces::keeping_overlaid(),
             mappings: RefCell::default(),
@@ -143,6 +146,13 @@ impl Session {
     /// Returns a thread.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id)
+    }
+
+    /// Returns whether perf has forgotten the mappings of a thread's process (since 6.8): its leader
+    /// has ended before the thread was seen, or the thread itself, and no later record adds a
+    /// mapping.
+    pub fn has_lost_mappings(&self, id: ThreadId) -> bool {
+        self.removed.are_lost(id)
     }
 
     /// Returns the thread of the host that currently has the thread ID `tid`.
@@ -278,6 +288,7 @@ impl Session {
         [
             self.threads.held(),
             self.processes.len().saturating_mul(process),
+            self.removed.held(),
             self.dsos.held(),
             self.mappings.borrow().list.len().saturating_mul(mapping),
             self.spaces.held(),

@@ -30,6 +30,9 @@ pub struct Thread {
     pub comm: CommId,
     /// Whether the name comes from a COMM record for this thread or an ancestor.
     pub is_named: bool,
+    /// Whether perf has forgotten the name (since 6.8): the thread has ended, and no later record
+    /// names it.
+    pub has_lost_name: bool,
 }
 
 /// The threads of all machines, and their names at one moment.
@@ -135,6 +138,7 @@ impl Threads {
     pub fn name(&mut self, id: ThreadId, comm: CommId) {
         if let Some(thread) = self.list.get_mut(id.index()) {
             (thread.comm, thread.is_named) = (comm, true);
+            thread.has_lost_name = false;
         }
     }
 
@@ -147,6 +151,7 @@ impl Threads {
                 tid: task.ptid,
             },
         );
+        let has_lost_name = self.get(parent).is_some_and(|parent| parent.has_lost_name);
         let name = self
             .get(parent)
             .filter(|parent| parent.is_named)
@@ -162,19 +167,20 @@ impl Threads {
         );
         if let Some(thread) = self.list.get_mut(id.index()) {
             (thread.parent, thread.start, thread.is_named) = (Some(parent), time, name.is_some());
+            thread.has_lost_name = has_lost_name;
         }
         id
     }
 
     /// Ends a thread (EXIT). Returns false if it had already ended.
     pub fn end(&mut self, id: ThreadId, time: Option<u64>) -> bool {
-        let Some(thread) = self
-            .list
-            .get_mut(id.index())
-            .filter(|thread| thread.end.is_none())
-        else {
+        let Some(thread) = self.list.get_mut(id.index()) else {
             return false;
         };
+        thread.has_lost_name = true;
+        if thread.end.is_some() {
+            return false;
+        }
         thread.end = Some(time.unwrap_or(0));
         true
     }
@@ -222,6 +228,7 @@ impl Threads {
             end,
             comm,
             is_named,
+            has_lost_name: false,
         });
         self.by_tid.insert((machine, tid), id);
         id

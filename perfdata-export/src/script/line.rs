@@ -5,7 +5,6 @@ use std::io::Write;
 use perfdata_core::record::{Body, CpuMode, RegsAbi, Sample as SampleBody, SampleView};
 
 use super::bpf_output::push_bpf_output;
-use super::ended::EndedThreads;
 use super::events::Event;
 use super::fields::Set;
 use super::lines::Lines;
@@ -93,8 +92,10 @@ impl<W: Write> PerfScript<W> {
             style: self.style,
             sample,
             event,
-            is_unmapped: self.ended.is_unmapped_in(&sample.sample),
-            ended: &self.ended,
+            is_unmapped: self.style.forgets() && {
+                let sample = &sample.sample;
+                sample.session().has_lost_mappings(sample.thread_id())
+            },
             names: &self.names,
         };
         let lines = &mut self.lines;
@@ -188,7 +189,6 @@ pub(super) struct Writer<'a> {
     pub event: &'a Event,
     /// Whether perf has forgotten the mappings of the process.
     pub is_unmapped: bool,
-    pub ended: &'a EndedThreads,
     pub names: &'a [Box<[u8]>],
 }
 
@@ -202,15 +202,14 @@ impl Writer<'_> {
             } else {
                 16
             };
-            match sample.tid() {
-                Some(tid) if self.ended.is_unnamed(tid.tid) => {
-                    let name = format!(":{}", signed(tid.tid));
+            // perf shows the present name also for a sample that waited for its callchain.
+            match sample.thread() {
+                Some(thread) if self.style.forgets() && thread.has_lost_name => {
+                    let name = format!(":{}", signed(thread.tid));
                     push_bytes(out, name.as_bytes(), width);
                 }
-                // perf shows the present name also for a sample that waited for its callchain.
-                _ => {
-                    let now = sample.thread().map(|thread| thread.comm);
-                    let comm = now.unwrap_or(sample.comm_id());
+                thread => {
+                    let comm = thread.map_or(sample.comm_id(), |thread| thread.comm);
                     push_bytes(out, sample.session().comm(comm), width);
                 }
             }

@@ -4,7 +4,6 @@
 mod bpf_output;
 mod branches;
 mod counters;
-mod ended;
 mod events;
 mod fields;
 mod frames;
@@ -23,7 +22,6 @@ use crate::error::{Error, Result};
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::tables::Tables;
 use counters::Counters;
-use ended::EndedThreads;
 use events::Events;
 pub use fields::{Fields, FieldsError};
 use fields::{Set, Shown};
@@ -52,7 +50,6 @@ pub struct PerfScript<W> {
     style: Style,
     shown: Shown,
     events: Events,
-    ended: EndedThreads,
     counters: Counters,
     /// The names of functions, by their numbers, in the spelling of the version.
     names: Vec<Box<[u8]>>,
@@ -72,6 +69,13 @@ struct Style {
     is_stream: bool,
 }
 
+impl Style {
+    /// Returns whether perf forgets the names and mappings of threads that have ended.
+    fn forgets(&self) -> bool {
+        self.like > Like::Perf6_1
+    }
+}
+
 impl<W: Write> PerfScript<W> {
     /// Returns a sink that writes the text of this version of perf to `out`.
     pub fn new(out: W, like: Like) -> Self {
@@ -86,7 +90,6 @@ impl<W: Write> PerfScript<W> {
             },
             shown: Shown::new(like, &Fields::default()),
             events: Events::default(),
-            ended: EndedThreads::default(),
             counters: Counters::default(),
             names: Vec::new(),
             lines: Lines::default(),
@@ -177,9 +180,6 @@ impl<W: Write> Sink for PerfScript<W> {
 
     fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
         self.events.see(record);
-        if self.style.like > Like::Perf6_1 {
-            self.ended.see(record)?;
-        }
         if matches!(
             record.kind,
             RecordType::STAT_CONFIG

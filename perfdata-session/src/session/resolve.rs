@@ -109,10 +109,11 @@ impl Session {
         if self.threads.list().len() > threads {
             self.check().map_err(|error| error.at(record.offset))?;
         }
-        let comm = self
-            .threads
-            .get(thread)
-            .map_or(CommId::of(0), |thread| thread.comm);
+        let known = self.threads.get(thread);
+        if let Some(known) = known {
+            self.removed.add(thread, known);
+        }
+        let comm = known.map_or(CommId::of(0), |thread| thread.comm);
         let taken = Taken {
             event,
             thread,

@@ -4,8 +4,8 @@
 use perfdata_core::Result;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
-    Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid,
-    is_known_time,
+    Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Mmap, Mmap2, Namespace, Record, RecordType, Task,
+    Tid, is_known_time,
 };
 
 use super::{ENTRY, Session};
@@ -71,18 +71,35 @@ impl Session {
                     },
                 );
                 self.threads.name(thread, name);
+                if let Some(known) = self.threads.get(thread) {
+                    self.removed.add(thread, known);
+                }
             }
             Body::Fork(task) => {
-                self.threads.fork(machine, &task, time);
+                let id = self.threads.fork(machine, &task, time);
+                let known = |id| Some((id, self.threads.get(id)?));
+                let thread = known(id);
+                let parent = thread.and_then(|(_, thread)| known(thread.parent?));
+                if let (Some(thread), Some(parent)) = (thread, parent) {
+                    self.removed.fork(thread, parent);
+                }
                 self.enter_processes();
             }
             Body::Exit(Task { pid, tid, .. }) => {
                 let thread = self.thread_of(machine, &Tid { pid, tid });
+                if let Some(known) = self.threads.get(thread) {
+                    self.removed.remove(thread, known);
+                }
                 if self.threads.end(thread, time)
                     && let Some(&process) = self.processes.get(thread.index())
                 {
                     self.spaces.end_thread(process);
                 }
+            }
+            Body::Mmap(Mmap { pid, tid, .. }) | Body::Mmap2(Mmap2 { pid, tid, .. }) => {
+                let id = self.threads.find(machine, &Tid { pid, tid });
+                let thread = id.and_then(|id| Some((id, self.threads.get(id)?)));
+                self.removed.map(thread, machine, pid);
             }
             Body::Switch(_) => {
                 if let (Some(cpu), Some(tid)) = (cpu, tid) {

@@ -412,3 +412,64 @@ fn unwound_stacks_are_those_of_perf() {
         );
     }
 }
+
+/// A program whose first thread ends before the others.
+const LEADER: &str = "
+#include <pthread.h>
+static volatile long sum;
+__attribute__((noinline)) static void spin(long n) { for (long i = 0; i < n; i++) sum += i; }
+static void *thread(void *of) {
+    pthread_t other;
+    for (int i = 0; i < 300; i++) spin(400000);
+    if (of) { pthread_create(&other, 0, thread, 0); pthread_join(other, 0); }
+    return of;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, thread, &other);
+    pthread_create(&other, 0, thread, 0);
+    pthread_exit(0);
+}
+";
+
+/// The threads of a process keep its mappings when its leader ends; one that they create then has
+/// none in perf.
+#[test]
+fn threads_that_outlive_their_leader_are_those_of_perf() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (folder.path().join("leader.c"), folder.path().join("leader"));
+    std::fs::write(&source, LEADER).expect("written");
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source);
+    if !perf::run(compiler).is_ok_and(|output| output.success()) {
+        return skipped::note("the compiler gcc");
+    }
+    let path = folder.path().join("leader.data");
+    let program = program.display().to_string();
+    let Some(judges) = perf::record_with(&path, &["-g", "-F", "999"], &program) else {
+        return;
+    };
+    for perf in judges {
+        let [expected, found] = samples_of(&path, perf);
+        assert_eq!(found.len(), expected.len(), "{perf}");
+        let named = found.iter().filter(|sample| sample.contains("spin+0x"));
+        let unknown = found.iter().filter(|sample| sample.contains("[unknown]"));
+        eprintln!(
+            "{perf}: {} named, {} unknown",
+            named.clone().count(),
+            unknown.count()
+        );
+        assert!(named.count() > 100, "{perf}");
+        for (ours, perfs) in found.iter().zip(&expected) {
+            let is_same = |text: &str| text.matches("spin+0x").count();
+            assert_eq!(
+                is_same(ours),
+                is_same(perfs),
+                "{perf}: {ours}\nperf: {perfs}"
+            );
+        }
+    }
+}
