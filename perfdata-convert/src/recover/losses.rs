@@ -63,8 +63,9 @@ pub(super) fn tell_missing(
     container: ContainerKind,
 ) {
     if lacks_tracing_data(recording) {
-        lines
-            .push("the tracing data is missing: perf shows no tracepoint events without it".into());
+        lines.push(
+            "the tracing data is missing: perf shows only the common fields of tracepoints".into(),
+        );
     }
     if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC)
     {
