@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size};
 use crate::leftover::Leftover;
 use crate::stages::compress::Compress;
+use crate::stages::file_features::FileFeatures;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
@@ -286,6 +287,9 @@ impl Conversion {
             self.stages.insert(at, Box::new(standard));
         }
         add_container(&mut self.stages, found, to, self.limits);
+        if to == ContainerKind::File && source.is_damaged() {
+            self.stages.push(Box::new(FileFeatures::default()));
+        }
         Ok((
             Ready {
                 reader,

@@ -293,6 +293,14 @@ impl InputSource {
         matches!(self.kind, Some(Kind::Merged(_)))
     }
 
+    /// Returns whether the input is the readable part of a damaged recording.
+    pub(crate) fn is_damaged(&self) -> bool {
+        matches!(
+            self.kind,
+            Some(Kind::Damaged(..) | Kind::DamagedDirectory(..))
+        )
+    }
+
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {

@@ -14,6 +14,7 @@ mod expand_off_cpu;
 mod extract_aux;
 mod false_build_ids;
 mod file2pipe;
+mod file_features;
 mod fuzz;
 mod jit;
 mod merge;
