@@ -5,7 +5,7 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{MappingId, Sample, Samples};
-use perfdata_symbols::{Spelling, Symbolizer, Unresolved, Verified};
+use perfdata_symbols::{Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo};
 use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
@@ -151,6 +151,8 @@ pub struct Report {
     pub unresolved: Vec<Unresolved>,
     /// Objects whose symbols are known, and why they are those of the recorded objects.
     pub verified: Vec<Verified>,
+    /// Objects whose debug information was not found, if it was searched.
+    pub without_debug_info: Vec<WithoutDebugInfo>,
 }
 
 /// Passes all samples to `sink`. Without `symbols`, no functions are searched.
@@ -379,6 +381,10 @@ impl Pass {
             unresolved: symbols
                 .as_ref()
                 .map(|symbols| symbols.unresolved())
+                .unwrap_or_default(),
+            without_debug_info: symbols
+                .as_ref()
+                .map(|symbols| symbols.without_debug_info())
                 .unwrap_or_default(),
             verified: symbols
                 .map(|symbols| symbols.verified())

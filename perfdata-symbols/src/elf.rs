@@ -4,18 +4,19 @@
 //! All offsets and sizes are compared with the file before they are used.
 
 mod plt;
+mod relocation;
 mod symbols;
 
 use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
 use object::elf::{
-    ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32,
-    FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED, SHT_DYNSYM,
-    SHT_NOBITS, SHT_SYMTAB,
+    ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, ET_REL,
+    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED,
+    SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_SYMTAB,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
@@ -89,6 +90,8 @@ pub(crate) struct Section {
     entry_size: u64,
     alignment: u64,
     link: usize,
+    info: usize,
+    is_rela: bool,
 }
 
 /// An ELF file whose headers were read. Its content is read on request, and every size is compared
@@ -102,6 +105,10 @@ pub struct Elf {
     loads: Vec<Segment>,
     sections: Vec<Section>,
     build_id: Option<BuildId>,
+    /// Whether it is not linked.
+    is_relocatable: bool,
+    /// Where it was opened.
+    path: Option<PathBuf>,
 }
 
 impl Elf {
@@ -130,7 +137,21 @@ impl Elf {
     /// # Errors
     /// The reason why it cannot be read, or is not an ELF file.
     pub fn open(path: &Path) -> Result<Self, String> {
-        Self::parse(Bytes::open(path).map_err(|error| error.to_string())?)
+        let elf = Self::parse(Bytes::open(path).map_err(|error| error.to_string())?)?;
+        Ok(elf.at(path))
+    }
+
+    /// Returns the file, which was opened at `path`.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        Elf {
+            path: Some(path.to_owned()),
+            ..self
+        }
+    }
+
+    /// Returns where the file was opened; `None` if it was not a file of its own.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Reads the headers of a file in memory.
@@ -477,6 +498,8 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
             offset: section.sh_offset(endian).into(),
             size: section.sh_size(endian).into(),
             link: usize::try_from(section.sh_link(endian)).unwrap_or(usize::MAX),
+            info: usize::try_from(section.sh_info(endian)).unwrap_or(usize::MAX),
+            is_rela: kind == SHT_RELA,
         });
     }
     Ok(Elf {
@@ -487,6 +510,8 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
         loads,
         sections,
         build_id: None,
+        is_relocatable: header.e_type(endian) == ET_REL,
+        path: None,
     })
 }
 

@@ -11,6 +11,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_session::{BuildId, FileId};
 
 use crate::kallsyms::number;
+use crate::machine::build_id_in_notes;
 use crate::os::{self, Clock};
 use crate::reason::{HidingSetting, Reason};
 
@@ -114,6 +115,13 @@ impl Running {
             number(fs::read(path).ok()?.trim_ascii())
         };
         Some(own == Some(address) || code() == Some(address))
+    }
+
+    /// Returns the build ID of a loaded module.
+    pub fn module_id(&self, name: &[u8]) -> Option<BuildId> {
+        let name = std::str::from_utf8(name).ok()?;
+        let path = self.sections.join(name).join("notes/.note.gnu.build-id");
+        build_id_in_notes(&fs::read(path).ok()?)
     }
 
     /// Returns the setting that hides the addresses of kernel symbols (kernel/kallsyms.c,

@@ -1,12 +1,15 @@
 //! The files of objects, for programs that read other parts of them than symbols.
 
+use std::path::{Path, PathBuf};
+
 use perfdata_core::Recording;
 use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId, Dso, Mapped, Session};
 
 use crate::bytes::Bytes;
+use crate::debug_info::DEBUG_INFO;
 use crate::elf::Elf;
-use crate::object::{Host, Wanted, files, first_with, is_file, is_same};
+use crate::object::{Addressing, Host, Wanted, debug_file, files, first_with, is_file, is_same};
 use crate::reason::Reason;
 use crate::sources::Sources;
 
@@ -87,6 +90,52 @@ impl ObjectFiles {
     }
 }
 
+/// Where the rest of split units of an object is.
+#[derive(Debug)]
+pub(crate) struct SplitFiles {
+    sources: Sources,
+    /// The object, and its debug file.
+    objects: Vec<PathBuf>,
+}
+
+impl SplitFiles {
+    /// Returns the files of the object at these paths: its own, and that of its debug file.
+    pub fn new(sources: Sources, objects: Vec<PathBuf>) -> Self {
+        SplitFiles { sources, objects }
+    }
+
+    /// Returns the files that may contain a unit. The compiler ran in `folder` and called it `name`.
+    pub fn units(&self, folder: &[u8], name: &[u8]) -> impl Iterator<Item = Elf> + use<'_> {
+        let name = to_path(name).unwrap_or(Path::new("")).to_owned();
+        let path = to_path(folder).unwrap_or(Path::new("")).join(&name);
+        let folders = self.objects.iter().filter_map(|object| object.parent());
+        let mut paths = vec![self.sources.locate(&path)];
+        for folder in folders {
+            if name.is_relative() {
+                paths.push(folder.join(&name));
+            }
+            paths.extend(name.file_name().map(|name| folder.join(name)));
+        }
+        paths.extend(self.sources.in_debug_folders(&path));
+        paths.into_iter().filter_map(|path| Elf::open(&path).ok())
+    }
+
+    /// Returns the package with the units of the object.
+    pub fn package(&self) -> Option<Elf> {
+        let paths = self.objects.iter().map(|object| {
+            let mut path = object.clone().into_os_string();
+            path.push(".dwp");
+            PathBuf::from(path)
+        });
+        let paths: Vec<PathBuf> = paths.collect();
+        let elsewhere = paths
+            .iter()
+            .flat_map(|path| self.sources.in_debug_folders(path));
+        let mut all = paths.iter().cloned().chain(elsewhere);
+        all.find_map(|path| Elf::open(&path).ok())
+    }
+}
+
 impl ObjectFinder {
     /// Returns a finder for the objects of `recording`.
     pub fn new(sources: Sources, recording: &Recording) -> Self {
@@ -127,11 +176,34 @@ impl ObjectFinder {
         Ok(ObjectFiles { object, debug })
     }
 
-    /// Returns the supplementary file of a file with debug information (`dwz`), if there is one.
-    pub(crate) fn supplementary(&self, file: &Elf) -> Option<Elf> {
+    /// Returns a file with the debug information of an object, and how addresses are looked up in it.
+    pub(crate) fn debug_file(&self, wanted: &Wanted<'_>) -> Result<(Elf, Addressing), Reason> {
+        debug_file(wanted, &self.sources, &self.host, DEBUG_INFO)
+    }
+
+    /// Returns the supplementary file of a file with debug information (`dwz`), or its path if it is not
+    /// found; `None` if it needs none.
+    pub(crate) fn supplementary(&self, file: &Elf) -> Option<Result<Elf, Box<[u8]>>> {
         let (path, id) = file.supplementary()?;
-        let paths = self.sources.supplementary(&path, &id);
-        first_with(paths, Some(&id), |_| true)
+        let paths = self.sources.supplementary(&path, &id, file.path());
+        let found = first_with(paths, Some(&id), |_| true);
+        Some(found.ok_or_else(|| path.into()))
+    }
+
+    /// Returns the files with the rest of split units of an object, whose debug information is in
+    /// `file`.
+    pub(crate) fn split_files(&self, dso: &Dso, file: &Elf) -> SplitFiles {
+        let recorded = to_path(dso.path()).map(|path| self.sources.locate(path));
+        let mut objects: Vec<PathBuf> = file.path().map(Path::to_owned).into_iter().collect();
+        objects.extend(recorded.filter(|path| file.path() != Some(&**path)));
+        SplitFiles::new(self.sources.clone(), objects)
+    }
+
+    /// Takes what the session says about the kernel of the recorded machine.
+    pub(crate) fn learn_kernel(&mut self, session: &Session) {
+        if self.host.kernel.is_none() {
+            self.host.learn_kernel(session);
+        }
     }
 
     /// Returns the file of `dso` that was written for the recording on this machine, such as an

@@ -107,7 +107,7 @@ pub use demangle::{Spelling, demangled, demangled_as, demangled_without_paramete
 pub use elf::{Elf, Segment};
 pub use evidence::{Evidence, Verified};
 pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
-pub use lines::SourceFrame;
+pub use lines::{NoDebugInfo, SourceFrame, WithoutDebugInfo};
 pub use reason::{HidingSetting, Reason, Unresolved};
 pub use sources::{Locate, Sources};
 pub use symbolizer::{Symbol, SymbolPlace, Symbolizer};

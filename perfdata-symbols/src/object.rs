@@ -12,7 +12,7 @@ use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 
 use crate::bytes::{Bytes, read_text};
-use crate::elf::{Addresses, Elf};
+use crate::elf::{Addresses, Elf, Segment};
 use crate::evidence::{Evidence, Running, Times, check_file};
 use crate::kallsyms::Kallsyms;
 use crate::kernel_list::KernelList;
@@ -179,7 +179,7 @@ pub(crate) fn first_with(
     is_fit: impl Fn(&Elf) -> bool,
 ) -> Option<Elf> {
     paths.into_iter().find_map(|path| {
-        let elf = Elf::parse(Bytes::open(&path).ok()?).ok()?;
+        let elf = Elf::open(&path).ok()?;
         let has_id = elf
             .build_id()
             .is_some_and(|own| id.is_some_and(|id| is_same(&own, id)));
@@ -206,7 +206,7 @@ fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFi
     let mut evidence = wanted.build_id.map(Evidence::BuildId);
     let own = match Bytes::open(&path) {
         Err(_) => None,
-        Ok(bytes) => match (Elf::parse(bytes), wanted.build_id) {
+        Ok(bytes) => match (Elf::parse(bytes).map(|elf| elf.at(&path)), wanted.build_id) {
             (Err(error), _) => {
                 reason = Reason::Unreadable(error);
                 None
@@ -362,6 +362,85 @@ pub(crate) fn files(
     };
     let reason = own.reason.clone();
     Ok((own.runtime(sources).ok_or(reason)?, debug))
+}
+
+/// How an address is looked up in debug information.
+#[derive(Debug)]
+pub(crate) enum Addressing {
+    /// By the segment that contains its offset in the file.
+    Segments(Vec<Segment>),
+    /// By its offset in the object, added to this address.
+    Offset(u64),
+    /// By itself.
+    Address,
+}
+
+/// Returns a file of an object with the section `section`, its debug information, and how addresses are
+/// looked up in it. A file of a process may lack the section.
+pub(crate) fn debug_file(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    section: &[u8],
+) -> Result<(Elf, Addressing), Reason> {
+    if wanted.dso.machine.is_guest() {
+        return Err(Reason::Guest);
+    }
+    let has_section = |elf: &Elf| elf.has_content_of(section);
+    match wanted.dso.kind {
+        DsoKind::Kernel => {
+            let image = match &sources.vmlinux {
+                Some(_) => named_image(wanted, sources)?.0,
+                None => {
+                    let id = match wanted.build_id {
+                        Some(id) => id,
+                        None => own_kernel(wanted, sources, host)?,
+                    };
+                    found_image(&id, sources, host, has_section).ok_or(Reason::NotFound)?
+                }
+            };
+            let table = of_elf(&image, &image, Addresses::Virtual, sources)?;
+            let addressing = match relocated(&table, host) {
+                Lookup::Relocated(at) => Addressing::Offset(at),
+                _ => Addressing::Address,
+            };
+            Ok((image, addressing))
+        }
+        DsoKind::Module => {
+            let id = match wanted.build_id {
+                Some(id) => id,
+                None => own_module(wanted, sources, host)?,
+            };
+            let file = found_module(wanted, &id, sources, host, has_section);
+            let file = file.ok_or(Reason::NotFound)?;
+            let text = file.placed(b".text").ok_or(Reason::Stripped)?;
+            Ok((file, Addressing::Offset(text)))
+        }
+        _ => {
+            let (object, debug) = files(wanted, sources, host, section)?;
+            let segments = object.segments().to_vec();
+            Ok((debug.unwrap_or(object), Addressing::Segments(segments)))
+        }
+    }
+}
+
+/// Returns the build ID of the running kernel, if it is the recorded one.
+fn own_kernel(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<BuildId, Reason> {
+    match running(sources, host, wanted.time)? {
+        Evidence::Unverified => Err(Reason::NoBuildId),
+        _ => running_kernel().ok_or(Reason::NoBuildId),
+    }
+}
+
+/// Returns the build ID of a module of the running kernel, if both are the recorded ones.
+fn own_module(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<BuildId, Reason> {
+    own_kernel(wanted, sources, host)?;
+    let name = module_name(wanted.dso.path());
+    let is_it = |start| host.running.has_module_at(&name, start) == Some(true);
+    match wanted.start.is_some_and(is_it) {
+        true => host.running.module_id(&name).ok_or(Reason::NoBuildId),
+        false => Err(Reason::OtherModule),
+    }
 }
 
 /// Returns whether the file at `path` is the recorded one.
@@ -559,7 +638,8 @@ fn named_image(wanted: &Wanted<'_>, sources: &Sources) -> Result<(Elf, Evidence)
     let elf = Bytes::open(path)
         .map_err(|error| error.to_string())
         .and_then(Elf::parse)
-        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?
+        .at(path);
     match (wanted.build_id, elf.build_id()) {
         (Some(id), Some(own)) if !is_same(&id, &own) => Err(Reason::OtherBuildId(own)),
         (Some(id), Some(_)) => Ok((elf, Evidence::BuildId(id))),
@@ -643,12 +723,16 @@ fn found_module(
 ) -> Option<Elf> {
     let name = module_name(wanted.dso.path());
     let mut paths = sources.in_caches(id, &["elf", "debug"]);
-    if wanted.dso.path().starts_with(b"/") {
-        paths.extend(to_path(wanted.dso.path()).map(|path| sources.locate(path)));
-        paths.extend(sources.debug_files(wanted.dso.path(), Some(id)));
-    } else if let Some(release) = &host.release {
-        paths.extend(installed_module(sources, release, &name));
-    }
+    let installed = || installed_module(sources, host.release.as_deref()?, &name);
+    let path = match wanted.dso.path().starts_with(b"/") {
+        true => Some(wanted.dso.path().to_vec()),
+        false => installed(),
+    };
+    let path = path.unwrap_or_default();
+    paths.extend(to_path(&path).map(|path| sources.locate(path)));
+    let endings: [&[u8]; 3] = [b".xz", b".zst", b".gz"];
+    let unpacked = endings.iter().find_map(|ending| path.strip_suffix(*ending));
+    paths.extend(sources.debug_files(unpacked.unwrap_or(&path), Some(id)));
     first_with(paths, Some(id), is_fit)
 }
 
@@ -667,8 +751,8 @@ fn module_name(path: &[u8]) -> Vec<u8> {
     name.collect()
 }
 
-/// Returns the file of a module of an installed kernel.
-fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<PathBuf> {
+/// Returns the path of a module of an installed kernel.
+fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<Vec<u8>> {
     let folder = sources.modules(release)?;
     let list = sources.locate(&folder.join("modules.dep"));
     let list = read_text(&list, MOST_MODULES).ok()?;
@@ -676,7 +760,8 @@ fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<Pat
         .split(|&byte| byte == b'\n')
         .filter_map(|line| line.split(|&byte| byte == b':').next());
     let path = paths.find(|path| module_name(path) == name)?;
-    Some(sources.locate(&folder.join(to_path(path)?)))
+    let path = folder.join(to_path(path)?);
+    Some(path.into_os_string().into_encoded_bytes())
 }
 
 /// Returns a vDSO: from the build ID cache, or from the memory of this process; and why it is the

@@ -204,8 +204,19 @@ impl Sources {
         found
     }
 
-    /// Returns the places of the supplementary file that debug files call `path`.
-    pub(crate) fn supplementary(&self, path: &[u8], id: &BuildId) -> Vec<PathBuf> {
+    /// Returns the places of a file in the folders with debug files.
+    pub(crate) fn in_debug_folders(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+        let below = path.strip_prefix("/").unwrap_or(path).to_owned();
+        self.debug_folders().map(move |folder| folder.join(&below))
+    }
+
+    /// Returns the places of the supplementary file that the debug file at `from` calls `path`.
+    pub(crate) fn supplementary(
+        &self,
+        path: &[u8],
+        id: &BuildId,
+        from: Option<&Path>,
+    ) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let place = to_path(path);
         found.extend(
@@ -213,7 +224,12 @@ impl Sources {
                 .filter(|path| path.has_root())
                 .map(|path| self.locate(path)),
         );
-        // A relative path begins at the debug file, and leads to this folder.
+        let relative = place.filter(|path| path.is_relative());
+        if let Some(path) = relative {
+            found.extend(from.and_then(Path::parent).map(|folder| folder.join(path)));
+            found.extend(self.in_debug_folders(path));
+        }
+        // The path of distributions leads to this folder.
         let names = place.and_then(Path::file_name).into_iter();
         found.extend(names.flat_map(|name| {
             let folders = self.debug_folders();

@@ -11,7 +11,7 @@ use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Sample, Session};
 use crate::demangle::{Spelling, demangled};
 use crate::evidence::{Times, Verified};
 use crate::files::KernelMapping;
-use crate::lines::{Lines, SourceFrame};
+use crate::lines::{Lines, SourceFrame, WithoutDebugInfo};
 use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
 use crate::reason::{Reason, Unresolved};
@@ -192,8 +192,8 @@ impl Symbolizer {
     /// neither [inlined functions](Self::with_inlines) nor [lines](Self::with_lines) are wanted.
     ///
     /// They are those of the debug information (DWARF 2 to 5) in the object or in its debug file,
-    /// verified as for symbols, for files and the vDSO, with the supplementary file to which it refers
-    /// (`dwz`). Kernels and split DWARF (`.dwo`) are not read. For a return address, they are those of the call before it. The
+    /// verified as for symbols, with the supplementary file to which it refers (`dwz`), and the files of
+    /// split units (`.dwo`, `.dwp`), verified by their IDs. For a return address, they are those of the call before it. The
     /// debug information of an object may have 1 GiB after decompression; larger one is not used. If
     /// that of all objects exceeds 1 GiB, what was not used for the longest time is dropped.
     pub fn source_frames(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Vec<SourceFrame> {
@@ -353,6 +353,13 @@ impl Symbolizer {
         self.unmapped
     }
 
+    /// Returns the objects at whose addresses inlined functions or lines were searched, but not all debug
+    /// information was found.
+    pub fn without_debug_info(&self) -> Vec<WithoutDebugInfo> {
+        let lines = self.lines.as_ref();
+        lines.map(Lines::without_debug_info).unwrap_or_default()
+    }
+
     /// Returns the objects whose symbols are known, and why they are those of the recorded objects, in the
     /// order in which they were hit. Objects that were dropped to make room for others are not listed.
     pub fn verified(&self) -> Vec<Verified> {
@@ -400,7 +407,7 @@ impl Host {
     }
 
     /// Takes what the session says about the kernel of the recorded machine.
-    fn learn_kernel(&mut self, session: &Session) {
+    pub(crate) fn learn_kernel(&mut self, session: &Session) {
         if let Some((kernel, build_id)) = KernelMapping::of_session(session) {
             self.set_kernel(kernel, build_id);
         }

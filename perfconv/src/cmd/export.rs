@@ -494,6 +494,7 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
             }
         ));
     }
+    tell_debug_info(report, messages);
     for object in &report.verified {
         messages.detail(format_args!(
             "{}: the same object by {}",
@@ -507,6 +508,35 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
         suggestions::count(report.frames, "frame"),
         report.unnamed
     ));
+}
+
+/// Reports which objects have no debug information, and what was searched.
+fn tell_debug_info(report: &Report, messages: Messages) {
+    let list = &report.without_debug_info;
+    for object in list.iter().take(MOST_LISTED) {
+        let name = String::from_utf8_lossy(&object.name);
+        messages.note(format_args!(
+            "{name}: no inlined functions and lines: {}",
+            object.reason
+        ));
+    }
+    for object in list.iter().skip(MOST_LISTED) {
+        let name = String::from_utf8_lossy(&object.name);
+        messages.detail(format_args!(
+            "{name}: no inlined functions and lines: {}",
+            object.reason
+        ));
+    }
+    if let Some(others) = list
+        .len()
+        .checked_sub(MOST_LISTED)
+        .filter(|&others| others > 0)
+    {
+        let others = suggestions::count(others as u64, "other object");
+        messages.note(format_args!(
+            "{others} without inlined functions and lines; -v lists them"
+        ));
+    }
 }
 
 /// Returns which names of an object are missing, and why.

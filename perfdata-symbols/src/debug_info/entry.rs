@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use gimli::{
     Abbreviation, Abbreviations, AttributeValue, DebugAbbrevOffset, DebugAddrBase, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, EntriesRaw, RangeListsOffset,
+    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, DwoId, EntriesRaw, RangeListsOffset,
     Reader, Section, UnitHeader,
 };
 
 use super::spans::Span;
+use super::split::Skeleton;
 use super::work::Work;
 use super::{Dwarf, Slice, Unit};
 
@@ -79,6 +80,9 @@ pub(super) struct Root<'a> {
     pub line_program: Option<DebugLineOffset<usize>>,
     /// The folder in which the compiler ran.
     pub folder: Option<AttributeValue<Slice<'a>>>,
+    /// The file with the rest of a skeleton, and what connects both in DWARF 4.
+    pub split_name: Option<AttributeValue<Slice<'a>>>,
+    pub split_id: Option<DwoId>,
 }
 
 /// Reads the first entry of a unit, on which the other ones depend.
@@ -86,10 +90,21 @@ pub(super) fn open_first<'a>(
     dwarf: &Dwarf<'a>,
     header: UnitHeader<Slice<'a>>,
     abbreviations: Arc<Abbreviations>,
+    skeleton: Option<Skeleton>,
     work: &mut Work,
 ) -> Option<(Unit<'a>, Root<'a>)> {
     let mut unit = empty_unit(header, abbreviations);
     let mut read = empty_unit(unit.header, unit.abbreviations.clone());
+    let (encoding, kind) = (header.encoding(), dwarf.file_type);
+    read.str_offsets_base = DebugStrOffsetsBase::default_for_encoding_and_file(encoding, kind);
+    read.rnglists_base = DebugRngListsBase::default_for_encoding_and_file(encoding, kind);
+    if let Some(skeleton) = skeleton {
+        read.addr_base = skeleton.addr_base;
+        if encoding.version < 5 {
+            read.rnglists_base = skeleton.rnglists_base;
+        }
+    }
+    let (mut split_name, mut split_id) = (None, None);
     let (mut folder, mut low_pc, mut line_program) = (None, None, None);
     let mut entries = unit.entries_raw(None).ok()?;
     let abbreviation = entries.read_abbreviation().ok()??;
@@ -98,6 +113,8 @@ pub(super) fn open_first<'a>(
         let attribute = entries.read_attribute(*spec).ok()?;
         match (attribute.name(), attribute.value()) {
             (gimli::DW_AT_comp_dir, value) => folder = Some(value),
+            (gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name, value) => split_name = Some(value),
+            (gimli::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => split_id = Some(id),
             (gimli::DW_AT_low_pc, value) => low_pc = Some(value),
             (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
                 line_program = Some(offset);
@@ -111,7 +128,10 @@ pub(super) fn open_first<'a>(
     }
     unit = read;
     let address = |value| dwarf.attr_address(&unit, value).ok()?;
-    let low_pc = low_pc.and_then(address).unwrap_or(0);
+    let low_pc = low_pc.and_then(address);
+    let low_pc = low_pc
+        .or(skeleton.map(|skeleton| skeleton.low_pc))
+        .unwrap_or(0);
     unit.low_pc = low_pc;
     let mut entries = unit.entries_raw(None).ok()?;
     let abbreviation = entries.read_abbreviation().ok()??;
@@ -120,6 +140,8 @@ pub(super) fn open_first<'a>(
         die,
         line_program,
         folder,
+        split_name,
+        split_id,
     };
     Some((unit, root))
 }

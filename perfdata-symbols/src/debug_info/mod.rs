@@ -8,6 +8,7 @@ mod entry;
 mod line_table;
 mod names;
 mod spans;
+mod split;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -18,21 +19,26 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use gimli::{
     Abbreviations, DebugAddrBase, DebugInfoOffset, DebugLine, DebugLineOffset, DebugLocListsBase,
-    DebugRngListsBase, DebugStrOffsetsBase, EndianSlice, Reader, RunTimeEndian, Section, SectionId,
-    UnitHeader, UnitOffset, UnitType,
+    DebugRngListsBase, DebugStrOffsetsBase, DwarfFileType, DwoId, EndianSlice, Reader,
+    RunTimeEndian, Section, SectionId, UnitHeader, UnitOffset, UnitType,
 };
 
 use crate::elf::Elf;
+use crate::files::SplitFiles;
 use crate::lines::SourceFrame;
 use entry::{Die, empty_unit, open_first, read_abbreviations};
 use line_table::LineTable;
 use names::{Named, string};
 use spans::{Span, sort, spans_at};
+use split::{Skeleton, Split, SplitUnit};
 use work::Work;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
 type Unit<'a> = gimli::Unit<Slice<'a>>;
+
+/// The content of sections, by the names that they have in files that are not split.
+type Sections = HashMap<&'static str, Vec<u8>, RandomState>;
 
 /// The section without which there is no debug information.
 pub(crate) const DEBUG_INFO: &[u8] = b".debug_info";
@@ -71,14 +77,19 @@ struct Known {
     line_program: Option<DebugLineOffset<usize>>,
     functions: Option<Vec<Span>>,
     lines: Option<LineTable>,
+    /// What connects a skeleton with the rest of the unit.
+    id: Option<DwoId>,
+    /// The rest of a skeleton.
+    split: Option<Box<SplitUnit>>,
 }
 
 /// The debug information of an object.
 #[derive(Debug)]
 pub(crate) struct DebugInfo {
     endian: RunTimeEndian,
-    sections: HashMap<&'static str, Vec<u8>, RandomState>,
+    sections: Sections,
     tables: Tables,
+    split: Split,
 }
 
 #[derive(Debug)]
@@ -90,6 +101,8 @@ struct Tables {
     work: Work,
     /// The supplementary file with entries and names that several files share.
     supplementary: Option<Box<DebugInfo>>,
+    /// The skeleton of the units, if these are split.
+    skeleton: Option<Skeleton>,
 }
 
 impl DebugInfo {
@@ -107,17 +120,23 @@ impl DebugInfo {
         self
     }
 
+    /// Returns the information with the files of split units.
+    pub fn with_split_files(mut self, files: SplitFiles) -> Self {
+        self.split = Split::new(self.endian, Some(files));
+        self
+    }
+
+    /// Returns the number of split units at addresses that were searched whose files were not found,
+    /// and the file of the first of them.
+    pub fn missing_units(&self) -> Option<(u64, &[u8])> {
+        self.split.missing()
+    }
+
     /// Reads the list of units, which may have no code.
     fn parse_any(elf: &Elf, most: usize) -> Option<Self> {
         let mut work = Work::new(most);
-        let mut sections = HashMap::default();
-        for id in SECTIONS {
-            let content = elf.unpacked_content(id.name().as_bytes(), work.memory() as u64);
-            // Information that is damaged in part is not used: its lines could be wrong.
-            let content = content.ok()?;
-            work.hold(content.len())?;
-            sections.insert(id.name(), content);
-        }
+        let name = |id: SectionId| Some(id.name());
+        let sections = read_sections(elf, SECTIONS, name, &mut work)?;
         let endian = match elf.is_big_endian() {
             true => RunTimeEndian::Big,
             false => RunTimeEndian::Little,
@@ -125,13 +144,8 @@ impl DebugInfo {
         let mut info = DebugInfo {
             endian,
             sections,
-            tables: Tables {
-                units: Vec::new(),
-                spans: Vec::new(),
-                names: HashMap::default(),
-                work,
-                supplementary: None,
-            },
+            tables: Tables::new(work, None),
+            split: Split::new(endian, None),
         };
         let DebugInfo {
             sections, tables, ..
@@ -157,14 +171,30 @@ impl DebugInfo {
     /// name if only the line of the address is known.
     pub fn find(&mut self, address: u64) -> Vec<SourceFrame> {
         let dwarf = dwarf(&self.sections, self.endian);
-        self.tables.find(&dwarf, address).unwrap_or_default()
+        let found = self.tables.find(&dwarf, &mut self.split, address);
+        found.unwrap_or_default()
     }
 }
 
-fn dwarf<'a>(
-    sections: &'a HashMap<&'static str, Vec<u8>, RandomState>,
-    endian: RunTimeEndian,
-) -> Dwarf<'a> {
+/// Reads sections of a file, in which they are called `name`.
+fn read_sections(
+    elf: &Elf,
+    ids: impl IntoIterator<Item = SectionId>,
+    name: impl Fn(SectionId) -> Option<&'static str>,
+    work: &mut Work,
+) -> Option<Sections> {
+    let mut sections = Sections::default();
+    for id in ids {
+        let content = elf.relocated_content(name(id)?.as_bytes(), work.memory() as u64);
+        // Information that is damaged in part is not used: its lines could be wrong.
+        let content = content.ok()?;
+        work.hold(content.len())?;
+        sections.insert(id.name(), content);
+    }
+    Some(sections)
+}
+
+fn dwarf(sections: &Sections, endian: RunTimeEndian) -> Dwarf<'_> {
     let section = |id: SectionId| {
         let bytes = sections.get(id.name()).map(|bytes| &**bytes);
         Ok::<_, std::convert::Infallible>(EndianSlice::new(bytes.unwrap_or_default(), endian))
@@ -176,6 +206,17 @@ fn dwarf<'a>(
 }
 
 impl Tables {
+    fn new(work: Work, skeleton: Option<Skeleton>) -> Self {
+        Tables {
+            units: Vec::new(),
+            spans: Vec::new(),
+            names: HashMap::default(),
+            work,
+            supplementary: None,
+            skeleton,
+        }
+    }
+
     /// Reads the headers and ranges of all units.
     fn add_units(&mut self, dwarf: &Dwarf<'_>) {
         let mut abbreviations = HashMap::default();
@@ -208,7 +249,20 @@ impl Tables {
             .entry(at.0)
             .or_insert_with(|| read_abbreviations(dwarf, at, work));
         let abbreviations = abbreviations.clone()?;
-        let (unit, root) = open_first(dwarf, header, abbreviations, &mut self.work)?;
+        let skeleton = self.skeleton;
+        let (unit, root) = open_first(dwarf, header, abbreviations, skeleton, &mut self.work)?;
+        let id = match header.type_() {
+            UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+            _ => root.split_id,
+        };
+        let file = root
+            .split_name
+            .filter(|_| dwarf.file_type == DwarfFileType::Main);
+        let text = |value| string(None, dwarf, &unit, value).unwrap_or_default();
+        let split = id.zip(file).map(|(id, file)| {
+            let folder = root.folder.map(text).unwrap_or_default();
+            Box::new(SplitUnit::new(id, text(file), folder))
+        });
         let number = self.units.len();
         let spans = (&mut self.spans, number);
         let _ = root.die.add_spans(dwarf, &unit, &mut self.work, spans);
@@ -223,6 +277,8 @@ impl Tables {
             line_program: root.line_program,
             functions: None,
             lines: None,
+            id,
+            split,
         });
         Some(())
     }
@@ -244,34 +300,54 @@ impl Tables {
         })
     }
 
-    fn find(&mut self, dwarf: &Dwarf<'_>, address: u64) -> Option<Vec<SourceFrame>> {
+    fn find(
+        &mut self,
+        dwarf: &Dwarf<'_>,
+        split: &mut Split,
+        address: u64,
+    ) -> Option<Vec<SourceFrame>> {
         let numbers: Vec<usize> = spans_at(&self.spans, address).collect();
         for number in numbers {
             self.work.spend(1)?;
             let unit = self.open(dwarf, number)?;
-            self.read_functions(dwarf, &unit, number);
             self.read_lines(dwarf, &unit, number);
-            let known = self.units.get(number)?;
-            let (file, line) = known.line(address).unwrap_or_default();
-            let functions = known.functions.as_deref().unwrap_or_default();
-            let function = spans_at(functions, address).next();
-            match function {
-                Some(function) => {
-                    let function = UnitOffset(function);
-                    return self.frames(dwarf, &unit, number, function, address);
-                }
-                None if line != 0 => {
-                    return Some(vec![SourceFrame {
-                        function: None,
-                        start_line: 0,
-                        file,
-                        line,
-                    }]);
-                }
-                None => {}
+            let rest = self.find_split(dwarf, split, number, address);
+            // A skeleton may contain inlined functions, too.
+            let found = rest.or_else(|| self.find_in(dwarf, number, address));
+            if found.is_some() {
+                return found;
             }
         }
         None
+    }
+
+    /// Returns the functions at an address in a unit whose lines were read.
+    fn find_in(
+        &mut self,
+        dwarf: &Dwarf<'_>,
+        number: usize,
+        address: u64,
+    ) -> Option<Vec<SourceFrame>> {
+        let unit = self.open(dwarf, number)?;
+        self.read_functions(dwarf, &unit, number);
+        let known = self.units.get(number)?;
+        let (file, line) = known.line(address).unwrap_or_default();
+        let functions = known.functions.as_deref().unwrap_or_default();
+        let function = spans_at(functions, address).next();
+        match function {
+            Some(function) => {
+                let function = UnitOffset(function);
+                self.frames(dwarf, &unit, number, function, address)
+            }
+            None => (line != 0).then(|| {
+                vec![SourceFrame {
+                    function: None,
+                    start_line: 0,
+                    file,
+                    line,
+                }]
+            }),
+        }
     }
 
     /// Reads the ranges of all functions of a unit.
@@ -344,7 +420,9 @@ impl Tables {
             return None;
         }
         let header = unit.header;
-        let (opened, root) = open_first(dwarf, header, unit.abbreviations.clone(), &mut self.work)?;
+        let abbreviations = unit.abbreviations.clone();
+        let skeleton = self.skeleton;
+        let (opened, root) = open_first(dwarf, header, abbreviations, skeleton, &mut self.work)?;
         let folder = root.folder;
         let folder =
             folder.and_then(|value| string(self.supplementary.as_deref(), dwarf, &opened, value));

@@ -38,8 +38,8 @@ pub(super) struct Raw {
     pub name: u32,
     info: u8,
     other: u8,
-    section: u16,
-    value: u64,
+    pub section: u16,
+    pub value: u64,
     size: u64,
 }
 
