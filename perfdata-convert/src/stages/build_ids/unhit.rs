@@ -25,7 +25,10 @@ pub struct Unhit {
 #[derive(Debug, Clone, Default)]
 struct KnownSpace {
     version: u64,
-    /// `None` if there are too many mappings.
+    /// Number of addresses that were searched in the space, up to the number of its mappings. Then the
+    /// list of mappings takes less time than the searches before it, also if the space changes often.
+    searched: usize,
+    /// `None` if fewer addresses were searched, or if there are too many mappings.
     mappings: Option<UnhitMappings>,
 }
 
@@ -51,13 +54,19 @@ impl Unhit {
     /// Adds the objects in `space` that `addresses` hit to `wanted`.
     pub fn hit(&mut self, addresses: &[u64], space: &Space<Option<ObjectId>>, wanted: &mut Wanted) {
         let version = space.version();
-        if let Some(known) = self.spaces.get_mut(Self::slot(version))
-            && known.version != version
-        {
-            *known = KnownSpace {
-                version,
-                mappings: UnhitMappings::in_space(space, wanted),
-            };
+        if let Some(known) = self.spaces.get_mut(Self::slot(version)) {
+            if known.version != version {
+                *known = KnownSpace {
+                    version,
+                    ..KnownSpace::default()
+                };
+            }
+            if known.searched < space.len() {
+                known.searched = known.searched.saturating_add(addresses.len());
+                if known.searched >= space.len() {
+                    known.mappings = UnhitMappings::in_space(space, wanted);
+                }
+            }
         }
         match self.of(version) {
             Some(unhit) => {
