@@ -194,9 +194,7 @@ fn a_sorted_recording_stays_sorted() {
         .convert(&sorted.path(), None, |jit| jit, Vec::new())
         .expect("it is converted");
     let shown = shown(&place.path("out.data"));
-    let (round, shown) = shown.split_last().expect("records");
-    assert_eq!(round, "round");
-    let times = shown.iter().map(|line| {
+    let times = shown.iter().filter(|line| *line != "round").map(|line| {
         let time = line.split(' ').next().expect("a word");
         time.parse::<u64>().expect("a time")
     });
