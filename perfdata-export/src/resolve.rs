@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::error::Result;
 use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
-use crate::resolver::{Resolver, unnamed};
+use crate::resolver::{Resolver, is_guest, unnamed};
 use crate::tables::{FunctionId, ModuleId, Tables};
 use crate::tracepoints::Tracepoints;
 
@@ -147,6 +147,9 @@ pub struct Report {
     /// Number of samples with a counter (`perf record -e '{…}:S'`) that is lower than in the sample
     /// before: it counts as started again at 0.
     pub restarted_counters: u64,
+    /// Number of samples of guests, whose code has no names. The text of `perf script` does not
+    /// contain them.
+    pub guests: u64,
     /// Objects with addresses that have no names.
     pub unresolved: Vec<Unresolved>,
     /// Objects whose symbols are known, and why they are those of the recorded objects.
@@ -349,6 +352,8 @@ impl Pass {
         report.frames = report.frames.saturating_add(frames.len() as u64);
         report.unnamed = report.unnamed.saturating_add(unnamed);
         report.samples = report.samples.saturating_add(1);
+        let is_guest = is_guest(sample.mode());
+        report.guests = report.guests.saturating_add(u64::from(is_guest));
         *last = Last {
             stack,
             data_address,

@@ -23,6 +23,11 @@ const MOST_ADDRESSES: usize = 1 << 19;
 /// `PROT_EXEC` on all architectures.
 const PROT_EXEC: u32 = 4;
 
+/// Returns whether a frame belongs to a guest.
+pub(crate) fn is_guest(mode: CpuMode) -> bool {
+    matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER)
+}
+
 /// Returns the number of frames without a function.
 pub(crate) fn unnamed(frames: &[ResolvedFrame]) -> u64 {
     let unnamed = frames.iter().filter(|frame| frame.function.is_none());
@@ -185,8 +190,8 @@ impl Resolver {
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
         let Some(mapping) = resolved.mapping else {
-            // Code of the kernel may follow its mapping.
-            let is_unmapped = frame.mode != CpuMode::KERNEL;
+            // Code of the kernel may follow its mapping, and guests have names.
+            let is_unmapped = frame.mode != CpuMode::KERNEL && !is_guest(frame.mode);
             return is_unmapped.then_some(resolved);
         };
         if let Some(&Some(module)) = self.modules.get(mapping.index()) {
@@ -284,6 +289,7 @@ impl Resolver {
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
         let Some(id) = frame.mapping else {
+            resolved.module = is_guest(frame.mode).then(|| self.tables.guest(frame.mode));
             return (resolved, None);
         };
         if let Some(&Some(module)) = self.modules.get(id.index()) {
@@ -380,11 +386,11 @@ impl Resolver {
                     return None;
                 }
                 let pid = match within {
-                    Within::Process(_, pid) => pid,
+                    Within::Process(_, pid) => pid.filter(|_| has_list(dso, &mapping)),
                     Within::Mapping(_) | Within::File(_) => None,
                 };
                 let module = self.tables.module_of((mapping.dso, pid), || Module {
-                    name: shown_name(dso, &mapping, pid),
+                    name: shown_name(dso, pid),
                     kind: dso.kind,
                     build_id: frame.build_id(),
                 });
@@ -425,19 +431,25 @@ fn set_at<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
 /// The functions that are inlined at an address, and their lines.
 type Inlined = Arc<[(FunctionId, u32)]>;
 
-/// Returns perf's name for a DSO. Executable memory that is not a file has the name of the list of
-/// its symbols (tools/perf/util/map.c, `map__new`).
-fn shown_name(dso: &Dso, mapping: &Mapping, pid: Option<u32>) -> Box<[u8]> {
+/// Returns whether perf looks for the functions of a mapping in the list of a JIT compiler: if it is
+/// executable memory that is not a file (tools/perf/util/map.c, `map__new`).
+fn has_list(dso: &Dso, mapping: &Mapping) -> bool {
     let is_executable = match mapping.prot {
         Some(prot) => prot & PROT_EXEC != 0,
         None => mapping.is_executable,
     };
-    let has_list = match dso.name.starts_with(b"[") {
-        true => dso.name.starts_with(b"[stack") || dso.name.starts_with(b"[heap]"),
-        // perf regards a file in memory as a file.
-        false => !dso.name.starts_with(b"/memfd:"),
-    };
-    match pid.filter(|_| is_executable && has_list) {
+    is_executable
+        && match dso.name.starts_with(b"[") {
+            true => dso.name.starts_with(b"[stack") || dso.name.starts_with(b"[heap]"),
+            // perf regards a file in memory as a file.
+            false => !dso.name.starts_with(b"/memfd:"),
+        }
+}
+
+/// Returns perf's name for a DSO: that of the list with its functions, if it is one of the process
+/// `pid`.
+fn shown_name(dso: &Dso, pid: Option<u32>) -> Box<[u8]> {
+    match pid {
         Some(pid) => perf_map::path(pid)
             .into_os_string()
             .into_encoded_bytes()

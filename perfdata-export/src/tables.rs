@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::read::Limits;
+use perfdata_core::record::CpuMode;
 use perfdata_session::{BuildId, DsoId, DsoKind};
 use perfdata_symbols::{SourceFrame, demangled, demangled_without_parameters};
 
@@ -14,6 +15,10 @@ use crate::resolve::ResolvedFrame;
 
 /// How a frame without a function and a module is named, in all formats that name it.
 pub(crate) const UNKNOWN: &str = "[unknown]";
+
+/// How the code of guests is named, in user mode and in the kernel.
+const GUEST: &str = "guest";
+const GUEST_KERNEL: &str = "guest kernel";
 
 /// The number of a function. The numbers count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,6 +107,8 @@ pub struct Tables {
     function_ids: HashMap<SymbolKey, FunctionId, RandomState>,
     inlined_ids: HashMap<InlinedKey, FunctionId, RandomState>,
     module_ids: HashMap<(DsoId, Option<u32>), ModuleId, RandomState>,
+    guest: Option<ModuleId>,
+    guest_kernel: Option<ModuleId>,
     held: usize,
     /// Changes when the numbers of places start again.
     pub(crate) epoch: u32,
@@ -232,6 +239,31 @@ impl Tables {
         let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
         self.modules.push(module);
         self.module_ids.insert(key, id);
+        id
+    }
+
+    /// Returns the number of the module for the code of a guest, of which the recording contains no
+    /// mappings.
+    pub(crate) fn guest(&mut self, mode: CpuMode) -> ModuleId {
+        let is_kernel = mode == CpuMode::GUEST_KERNEL;
+        let known = match is_kernel {
+            true => &mut self.guest_kernel,
+            false => &mut self.guest,
+        };
+        if let Some(id) = *known {
+            return id;
+        }
+        let (name, kind) = match is_kernel {
+            true => (GUEST_KERNEL, DsoKind::Kernel),
+            false => (GUEST, DsoKind::File),
+        };
+        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
+        *known = Some(id);
+        self.modules.push(Module {
+            name: name.as_bytes().into(),
+            kind,
+            build_id: None,
+        });
         id
     }
 

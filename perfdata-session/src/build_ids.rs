@@ -10,13 +10,15 @@ use perfdata_core::{Recording, Result, record};
 use crate::dso::{BuildId, Dso, Machine};
 
 /// Approximate size of an entry in bytes.
-const ENTRY: usize = 65;
+const ENTRY: usize = 72;
 
 /// The build IDs in the BUILD_ID section of a recording, or in the HEADER_BUILD_ID records of a
 /// pipe, by machine and name.
 #[derive(Debug, Default)]
 pub struct BuildIdTable {
     by_machine: HashMap<Machine, HashMap<Box<[u8]>, Entry, RandomState>, RandomState>,
+    /// The name of the host's kernel, if an entry contains it.
+    kernel: Option<Box<[u8]>>,
     held: usize,
 }
 
@@ -26,6 +28,22 @@ struct Entry {
     id: BuildId,
     /// Whether the object belongs to the kernel.
     is_kernel: bool,
+}
+
+/// Returns whether perf takes the name of an object of the kernel for that of a module
+/// (tools/perf/util/dso.c, `__kmod_path__parse`).
+fn is_module(path: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 4] = [
+        b"[kernel.kallsyms]",
+        b"[guest.kernel.kallsyms",
+        b"[vdso]",
+        b"[vsyscall]",
+    ];
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    match name.starts_with(b"[") {
+        true => !OTHERS.iter().any(|other| name.starts_with(other)),
+        false => name.windows(3).any(|part| part == b".ko"),
+    }
 }
 
 impl BuildIdTable {
@@ -62,6 +80,10 @@ impl BuildIdTable {
             is_kernel: matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
         };
         let ids = self.by_machine.entry(machine).or_default();
+        if entry.is_kernel && machine == Machine::HOST && self.kernel.is_none() && !is_module(&name)
+        {
+            self.kernel = Some(name.clone());
+        }
         if ids.insert(name, entry).is_none() {
             self.held = self.held.saturating_add(len);
         }
@@ -82,6 +104,13 @@ impl BuildIdTable {
     /// modules like files of processes.
     pub fn contains_of_kernel(&self, dso: &Dso) -> bool {
         self.entry(dso).is_some_and(|entry| entry.is_kernel)
+    }
+
+    /// Returns the name of the host's kernel, if the table contains it: `[kernel.kallsyms]`, or the
+    /// path of an image. It is perf's name for the kernel (tools/perf/util/machine.c,
+    /// `machine__process_kernel_mmap_event`).
+    pub fn kernel(&self) -> Option<&[u8]> {
+        self.kernel.as_deref()
     }
 
     /// Returns the approximate memory use in bytes.

@@ -1,7 +1,7 @@
 //! The address spaces of all kernels and processes, and their changes (tools/perf/util/machine.c
 //! and maps.c).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
@@ -13,6 +13,9 @@ use crate::space::{Pieces, Space};
 /// Number of ended processes whose mappings are kept: records of one CPU may arrive slightly later
 /// than those of another.
 const EXITED: usize = 1024;
+
+/// Maximum number of mappings of the kernel that one mapping is divided by.
+const MOST_GAPS: usize = 1024;
 
 /// Identifies a process. If another process reuses its slot, that process has another ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub struct AddressSpaces<T> {
     exited: VecDeque<ProcessId>,
     /// First addresses of the code that the host's kernel generated.
     symbols: HashSet<u64, RandomState>,
+    /// The mappings of the host's kernel, from their first addresses to the addresses after them.
+    in_kernel: BTreeMap<u64, u64>,
     pieces: Pieces,
     keeps_overlaid: bool,
 }
@@ -94,6 +99,7 @@ impl<T> Default for AddressSpaces<T> {
             by_pid: HashMap::default(),
             exited: VecDeque::new(),
             symbols: HashSet::default(),
+            in_kernel: BTreeMap::new(),
             pieces: Pieces::default(),
             keeps_overlaid: false,
         }
@@ -115,6 +121,7 @@ impl<T: Copy> AddressSpaces<T> {
     pub fn held(&self) -> usize {
         let process = size_of::<Process<T>>().saturating_add(64);
         let others = self.guests.len().saturating_add(self.symbols.len());
+        let others = others.saturating_add(self.in_kernel.len());
         self.processes
             .len()
             .saturating_mul(process)
@@ -173,7 +180,7 @@ impl<T: Copy> AddressSpaces<T> {
         let (machine, pid) = match owner {
             Owner::Kernel(Machine::HOST) => {
                 self.symbols.remove(&range.start);
-                return self.pieces.map(&mut self.host, range, what);
+                return self.map_kernel(range, what);
             }
             Owner::Kernel(machine) => {
                 return self
@@ -190,6 +197,23 @@ impl<T: Copy> AddressSpaces<T> {
             self.pieces.map(overlaid, range.clone(), what);
         }
         self.pieces.map(&mut process.space, range, what);
+    }
+
+    /// Maps a part of the host's kernel. At each address, the mapping that starts last before it
+    /// wins: the recorded sizes of modules contain more than their code, so that it overlaps the
+    /// next module; and where addresses are hidden, modules start at 0.
+    fn map_kernel(&mut self, range: Range<u64>, what: T) {
+        let Range { mut start, end } = range;
+        if start < end {
+            self.in_kernel.insert(start, end);
+        }
+        let first = start.saturating_add(1);
+        let others = self.in_kernel.range(first..end.max(first));
+        for (&other, &others_end) in others.take(MOST_GAPS) {
+            self.pieces.map(&mut self.host, start..other, what);
+            start = start.max(others_end);
+        }
+        self.pieces.map(&mut self.host, start..end, what);
     }
 
     fn fork(&mut self, child: Owner, parent: Option<Owner>) {
@@ -370,6 +394,32 @@ mod tests {
             [1, 2].map(|pid| at(&spaces, process(pid), 0x1000)),
             [Some(8), None]
         );
+    }
+
+    #[test]
+    fn the_mapping_of_the_kernel_that_starts_last_wins() {
+        let kernel = Owner::Kernel(HOST);
+        let mappings = [
+            (0x5000, 0x9000, 1),
+            // A module whose size contains more than its code.
+            (0x2000, 0x6000, 2),
+            // Modules whose addresses are hidden.
+            (0, u64::MAX, 3),
+            (0, u64::MAX, 4),
+            (0x8000, 0xa000, 5),
+        ];
+        let mut spaces = AddressSpaces::default();
+        for (start, end, what) in mappings {
+            spaces.apply(Change::Map {
+                owner: kernel,
+                range: (start, end),
+                what,
+            });
+        }
+        let at = |address| at(&spaces, kernel, address);
+        let found = [0, 0x2000, 0x4fff, 0x5000, 0x7fff, 0x8000, 0x9fff, 0xa000].map(at);
+        let expected = [4, 2, 2, 1, 1, 5, 5, 4].map(Some);
+        assert_eq!(found, expected);
     }
 
     #[test]

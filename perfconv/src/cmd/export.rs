@@ -476,6 +476,12 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
             suggestions::count(report.restarted_counters, "sample")
         ));
     }
+    if report.guests > 0 {
+        messages.note(format_args!(
+            "{} of guests, without names of functions; the text of perf script does not contain them",
+            suggestions::count(report.guests, "sample")
+        ));
+    }
     for object in report.unresolved.iter().take(MOST_LISTED) {
         messages.note(without_names(object));
     }

@@ -17,6 +17,19 @@ use crate::feature::{EventDescs, Feature, FeatureId, Section};
 use crate::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordType};
 use crate::recording::{Event, Recording};
 
+/// The releases of perf whose modifiers the name of an event has that the recording does not name.
+/// They disagree about those for guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Modifiers {
+    /// Those that all releases show: `cycles:u`, `cycles:uH`.
+    #[default]
+    All,
+    /// Before 6.13, guests were excluded by default: `cycles`, and `cycles:HG` if they are not.
+    Before6_13,
+    /// Since 6.13, they are not: `cycles:H`, and `cycles`.
+    Since6_13,
+}
+
 /// The names of a recording's events, indexed by their position in the list.
 ///
 /// Supports a recording that grows: the cost of an update depends only on the new items, and a name
@@ -38,6 +51,9 @@ pub struct EventNames {
     types: HashMap<u64, Option<Vec<u8>>>,
     /// Names of PMUs by their number.
     pmus: HashMap<u32, String>,
+    /// Names in the section of simpleperf, by type and `config`.
+    simpleperf: HashMap<(u32, u64), Vec<u8>>,
+    modifiers: Modifiers,
     /// Numbers of events, and of names by `config`, that the last update processed.
     known: (usize, usize),
     /// Whether EVENT_DESC and PMU_MAPPINGS were read and have not changed since.
@@ -46,6 +62,12 @@ pub struct EventNames {
 }
 
 impl EventNames {
+    /// Returns names that are composed with other modifiers.
+    #[must_use]
+    pub fn with_modifiers(self, modifiers: Modifiers) -> Self {
+        EventNames { modifiers, ..self }
+    }
+
     /// Returns whether [`see`](Self::see) reads records of this type.
     #[inline]
     pub fn reads(kind: RecordType) -> bool {
@@ -58,7 +80,7 @@ impl EventNames {
         match record.kind {
             RecordType::HEADER_FEATURE => {
                 let id = record.feature();
-                self.has_descs &= id != Some(FeatureId::EVENT_DESC);
+                self.has_descs &= id != Some(FeatureId::EVENT_DESC) && id != Some(META_INFO);
                 self.has_pmus &= id != Some(FeatureId::PMU_MAPPINGS);
             }
             RecordType::EVENT_UPDATE if self.fresh_bytes < NamesById::MOST => {
@@ -93,6 +115,7 @@ impl EventNames {
         let has_descs = std::mem::replace(&mut self.has_descs, true);
         if !has_descs {
             self.described.clear();
+            self.simpleperf = simpleperf_names(recording);
             self.descs = match recording.feature(FeatureId::EVENT_DESC) {
                 Some(Ok(Section {
                     value: Feature::EventDescs(descs),
@@ -151,58 +174,102 @@ impl EventNames {
         // not have one.
         let told = self.updated.get(&at).or_else(|| self.described.get(&at));
         let told = told.or_else(|| self.types.get(&attr.config)?.as_ref());
+        let simpleperf = || self.simpleperf.get(&(attr.kind.0, attr.config));
+        let told = told.or_else(simpleperf);
         Some(told.map_or_else(
-            || made_up(attr, self.pmus.get(&attr.kind.0)),
+            || made_up(attr, self.pmus.get(&attr.kind.0), self.modifiers),
             |name| Cow::Borrowed(name),
         ))
     }
 }
 
+/// The feature in which simpleperf describes its events (system/extras/simpleperf/record_file.h,
+/// `FEAT_META_INFO`): keys and values that end with NUL.
+const META_INFO: FeatureId = FeatureId(129);
+
+/// Returns the names of events in a recording of simpleperf: lines of name, type and `config`.
+fn simpleperf_names(recording: &Recording) -> HashMap<(u32, u64), Vec<u8>> {
+    let section = recording.features.get(&META_INFO);
+    let mut texts = section
+        .map_or(&[][..], |section| section.as_slice())
+        .split(|&byte| byte == 0);
+    let value = loop {
+        match (texts.next(), texts.next()) {
+            (Some(b"event_type_info"), value) => break value,
+            (Some(_), Some(_)) => {}
+            _ => break None,
+        }
+    };
+    let name_of = |line: &[u8]| {
+        let mut fields = std::str::from_utf8(line).ok()?.rsplitn(3, ',');
+        let config = fields.next()?.parse().ok()?;
+        let kind = fields.next()?.parse().ok()?;
+        Some(((kind, config), fields.next()?.as_bytes().to_vec()))
+    };
+    let lines = value.unwrap_or_default().split(|&byte| byte == b'\n');
+    lines.filter_map(name_of).collect()
+}
+
+/// Returns perf's modifiers of an event, with the colon before them (tools/perf/util/evsel.c,
+/// `evsel__add_modifiers`).
+fn modifiers(attr: &Attr, like: Modifiers) -> String {
+    let flags = &attr.flags;
+    let [kernel, user, hv] = [
+        flags.exclude_kernel(),
+        flags.exclude_user(),
+        flags.exclude_hv(),
+    ]
+    .map(|excludes| excludes == 1);
+    let [host, guest] = [flags.exclude_host(), flags.exclude_guest()].map(|excludes| excludes == 1);
+    let mut letters = String::new();
+    if kernel || user || hv {
+        let modes = [(kernel, 'k'), (user, 'u'), (hv, 'h')];
+        letters.extend(
+            modes
+                .iter()
+                .filter(|(is_out, _)| !is_out)
+                .map(|(_, letter)| letter),
+        );
+    }
+    let precise = usize::try_from(flags.precise_ip()).unwrap_or(0);
+    letters.push_str("ppp".get(..precise).unwrap_or_default());
+    let has_others = kernel || user || hv || precise > 0;
+    let are_shown = match like {
+        Modifiers::All => host || guest && has_others,
+        Modifiers::Before6_13 => host || guest == has_others,
+        Modifiers::Since6_13 => host || guest,
+    };
+    if are_shown {
+        let machines = [(host, 'H'), (guest, 'G')];
+        letters.extend(
+            machines
+                .iter()
+                .filter(|(is_out, _)| !is_out)
+                .map(|(_, letter)| letter),
+        );
+    }
+    match letters.is_empty() {
+        true => letters,
+        false => format!(":{letters}"),
+    }
+}
+
 /// Returns a name for an event that the recording does not name: perf's name for hardware and
-/// software events, otherwise the event in the syntax of perf's command line.
-fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
+/// software events, with its modifiers, otherwise the event in the syntax of perf's command line.
+fn made_up(attr: &Attr, pmu: Option<&String>, like: Modifiers) -> Cow<'static, [u8]> {
     let known = match attr.kind {
         EventType::HARDWARE => HardwareEvent(attr.config).name(),
         EventType::SOFTWARE => SoftwareEvent(attr.config).name(),
         _ => None,
     };
     match (known, pmu) {
-        (Some(name), _) => match modifiers(attr) {
-            modifiers if modifiers.is_empty() => Cow::Borrowed(name.as_bytes()),
-            modifiers => Cow::Owned(format!("{name}:{modifiers}").into_bytes()),
+        (Some(name), _) => match modifiers(attr, like) {
+            none if none.is_empty() => Cow::Borrowed(name.as_bytes()),
+            modifiers => Cow::Owned(format!("{name}{modifiers}").into_bytes()),
         },
         (None, Some(pmu)) => Cow::Owned(format!("{pmu}/config={:#x}/", attr.config).into_bytes()),
         (None, None) => Cow::Owned(format!("{}:{:#x}", attr.kind, attr.config).into_bytes()),
     }
-}
-
-/// Returns the modifiers that perf appends to the name of an event that the recording does not name
-/// (tools/perf/util/evsel.c, `evsel__add_modifiers`). Without other modifiers, the releases of perf
-/// disagree about those for guests: 6.12 shows `cycles:HG` where 7.2 shows `cycles`, and the other
-/// way round `cycles` and `cycles:H`.
-fn modifiers(attr: &Attr) -> String {
-    let flags = attr.flags;
-    let modes = [
-        (flags.exclude_kernel(), 'k'),
-        (flags.exclude_user(), 'u'),
-        (flags.exclude_hv(), 'h'),
-    ];
-    let has_modes = modes.iter().any(|(excluded, _)| *excluded != 0);
-    let precision = flags.precise_ip();
-    let mut text = String::new();
-    if has_modes {
-        let included = modes.into_iter().filter(|(excluded, _)| *excluded == 0);
-        text.extend(included.map(|(_, letter)| letter));
-    }
-    text.extend((0..precision).map(|_| 'p'));
-    let excludes_guest = flags.exclude_guest() != 0;
-    let has_others = has_modes || precision != 0;
-    if flags.exclude_host() != 0 || (excludes_guest && has_others) {
-        let machines = [(flags.exclude_host() != 0, 'H'), (excludes_guest, 'G')];
-        let included = machines.into_iter().filter(|(excluded, _)| !excluded);
-        text.extend(included.map(|(_, letter)| letter));
-    }
-    text
 }
 
 /// Returns the IDs that identify the event at `at` in the list.
@@ -337,5 +404,79 @@ mod tests {
         names.update(&recording);
         let found: Vec<_> = (0..3).filter_map(|at| names.get(&recording, at)).collect();
         assert_eq!(found, [&b"a"[..], b"c", b"b"]);
+    }
+
+    /// The names that perf 7.2 and 6.12 show for killed recordings, which have no EVENT_DESC.
+    #[test]
+    fn composed_names_have_modifiers() {
+        type Change = fn(crate::attr::AttrFlags) -> crate::attr::AttrFlags;
+        let cases: [(Change, &str, &str, &str); 5] = [
+            (|flags| flags, "cycles", "cycles", "cycles:HG"),
+            (
+                |flags| flags.with_exclude_guest(true),
+                "cycles",
+                "cycles:H",
+                "cycles",
+            ),
+            (
+                |flags| flags.with_exclude_kernel(true).with_exclude_hv(true),
+                "cycles:u",
+                "cycles:u",
+                "cycles:u",
+            ),
+            (
+                |flags| {
+                    let flags = flags.with_exclude_kernel(true).with_exclude_hv(true);
+                    flags.with_exclude_guest(true)
+                },
+                "cycles:uH",
+                "cycles:uH",
+                "cycles:uH",
+            ),
+            (
+                |flags| flags.with_precise_ip(2),
+                "cycles:pp",
+                "cycles:pp",
+                "cycles:pp",
+            ),
+        ];
+        for (change, all, newest, older) in cases {
+            let mut recording = Recording::new(Endian::Little);
+            let mut attr = Attr::default();
+            attr.flags = change(attr.flags);
+            recording.events = [Event { attr, ids: vec![] }].into_iter().collect();
+            for (like, expected) in [
+                (Modifiers::All, all),
+                (Modifiers::Since6_13, newest),
+                (Modifiers::Before6_13, older),
+            ] {
+                let mut names = EventNames::default().with_modifiers(like);
+                names.update(&recording);
+                let name = names.get(&recording, 0).expect("an event");
+                assert_eq!(String::from_utf8_lossy(&name), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn simpleperf_names_its_events() {
+        let mut recording = Recording::new(Endian::Little);
+        let attr = Attr::default();
+        recording.events = [Event { attr, ids: vec![] }].into_iter().collect();
+        for (section, expected) in [
+            (
+                &b"a\0b\0event_type_info\0cpu-cycles,0,0\nx,0\n\0c\0"[..],
+                "cpu-cycles",
+            ),
+            (b"event_type_info\0instructions,0,1\0", "cycles:HG"),
+            (b"event_type_info", "cycles:HG"),
+            (b"a\0event_type_info\0cpu-cycles,0,0\0", "cycles:HG"),
+        ] {
+            recording.features.insert(META_INFO, section.to_vec());
+            let mut names = EventNames::default().with_modifiers(Modifiers::Before6_13);
+            names.update(&recording);
+            let name = names.get(&recording, 0).expect("an event");
+            assert_eq!(String::from_utf8_lossy(&name), expected);
+        }
     }
 }

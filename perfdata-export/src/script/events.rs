@@ -3,7 +3,7 @@
 use perfdata_core::Recording;
 use perfdata_core::attr::{Attr, HardwareEvent, ReadFormat, SampleType, SoftwareEvent};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::names::EventNames;
+use perfdata_core::names::{EventNames, Modifiers};
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{ReadValue, RecordType, Registers};
 
@@ -112,6 +112,11 @@ impl Events {
             return;
         }
         self.has_new_names = false;
+        let names = std::mem::take(&mut self.names);
+        self.names = names.with_modifiers(match like < Like::Perf7_2 {
+            true => Modifiers::Before6_13,
+            false => Modifiers::Since6_13,
+        });
         self.registers = Registers::of(recording);
         self.names.update(recording);
         for (number, event) in recording.events.iter().enumerate() {

@@ -213,8 +213,8 @@ impl Writer<'_> {
         self.sample.tables
     }
 
-    /// Returns whether perf shows the path of a kernel module: if the recording lists its build ID as
-    /// one of the kernel.
+    /// Returns whether perf shows the path of a kernel module: if the recording lists its build ID,
+    /// as one of the kernel.
     pub(super) fn has_path(&self, frame: &ResolvedFrame) -> bool {
         let session = self.sample.sample.session();
         let mapping = frame.mapping.and_then(|id| session.mapping(id));
@@ -239,6 +239,10 @@ impl Writer<'_> {
         match module {
             Some(module) if module.kind == DsoKind::Module && !self.has_path(frame) => {
                 out.extend_from_slice(&module.short_name());
+            }
+            Some(module) if module.kind == DsoKind::Kernel => {
+                let table = self.sample.sample.session().build_id_table();
+                out.extend_from_slice(table.kernel().unwrap_or(&module.name));
             }
             Some(module) => out.extend_from_slice(&module.name),
             None => out.extend_from_slice(UNKNOWN.as_bytes()),

@@ -20,6 +20,7 @@ use perfdata_core::record::RecordType;
 
 use crate::error::{Error, Result};
 use crate::resolve::{Needs, ResolvedSample, Sink};
+use crate::resolver::is_guest;
 use crate::tables::Tables;
 use counters::Counters;
 use events::Events;
@@ -170,6 +171,10 @@ impl<W: Write> Sink for PerfScript<W> {
                 true => function.name.clone(),
                 false => demangled_as(&function.system_name, spelling).into(),
             });
+        }
+        // perf leaves out the samples of guests, unless their files are given.
+        if is_guest(sample.sample.mode()) {
+            return Ok(());
         }
         self.sample_lines(sample)?;
         if self.text.len() >= WRITTEN {

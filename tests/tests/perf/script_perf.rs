@@ -191,6 +191,26 @@ fn all_fields_are_those_of_perf() {
     recordings::check_all(&list, |recording: &Recording| check(recording, LISTS));
 }
 
+/// Recordings of other people: of guests, of modules that are listed as objects of processes, of
+/// threads that outlive their leader, and of simpleperf.
+#[test]
+fn recordings_of_other_machines_are_those_of_perf() {
+    let folder = recordings::root().join("../shared/defects");
+    let names = [
+        "guest-samples",
+        "kernel-module-path",
+        "leader-exits-first",
+        "rhel7-mmap2-layout",
+    ];
+    let paths = names.map(|name| folder.join(name).with_extension("data"));
+    if !paths.iter().all(|path| path.exists()) {
+        return skipped::note("recordings of other machines, ../shared/defects");
+    }
+    for path in paths {
+        check(&Recording::at(&path), &[DEFAULT]).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 /// perf 7.2 shows the cookies of deferred callchains that never came, if it shows functions.
 #[test]
 fn cookies_are_those_of_perf() {
