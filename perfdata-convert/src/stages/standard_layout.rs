@@ -6,7 +6,7 @@
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::Chunk;
+use perfdata_core::read::{Chunk, RecordBatch};
 use perfdata_core::record::{
     Body, HeaderTracingData, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, RawRecord, Record, RecordHeader,
     RecordType,
@@ -18,7 +18,7 @@ use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::inspect::verify::{lacks_tracing_data, unread_build_ids};
 use crate::io::InputSource;
-use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression, each_part};
 
 /// The release of Linux since which MMAP2 records contain `prot` and `flags`.
 const PROTECTION: &str = "3.16";
@@ -197,6 +197,18 @@ impl Stage for StandardLayout {
 
     fn wants(&self, kind: RecordType) -> bool {
         matches!(kind, RecordType::MMAP2 | RecordType::HEADER_TRACING_DATA)
+    }
+
+    /// Forwards batches whole in which nothing can change: nearly all are like that.
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        let may_change = |raw: RawRecord<'_>| match raw.kind {
+            RecordType::MMAP2 => self.adds_protection || raw.misc & MISC_MMAP_BUILD_ID != 0,
+            kind => self.wants(kind),
+        };
+        match batch.iter().any(may_change) {
+            true => each_part(self, batch, next),
+            false => next.records(batch),
+        }
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

@@ -79,6 +79,7 @@ targets! {
     arm_spe 1000,
     perf_map 500,
     symbols 5000,
+    demangle 20000,
     tracepoint 10000,
     unwind 5000,
     known 500,
