@@ -15,7 +15,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::container_layout::{ContainerLayout, Part};
-use perfdata_core::feature::FeatureId;
+use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::record::RecordType;
 use perfdata_tests::convert::{Converted, Whole, convert, perfconv};
@@ -598,9 +598,9 @@ fn names_of_events_are_in_the_file_or_refused() {
     all_refuse(folder.path(), why);
 }
 
-/// Build IDs that are added after bytes that are not build IDs would not be read.
+/// Build IDs that are added to bytes that are not build IDs are read.
 #[test]
-fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
+fn build_ids_are_added_before_bytes_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let base = Patched::new(whole());
     let place = FileSection {
@@ -624,9 +624,23 @@ fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
             &known,
         ],
     );
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("feature BUILD_ID cannot be read"), "{said}");
-    assert!(!folder.path().join("out.data").exists());
+    assert_eq!(status, Some(0), "{said}");
+    let written = fs::read(folder.path().join("out.data")).expect("an output");
+    let whole = Whole::read(written).expect("a recording");
+    let section = whole.recording.feature(FeatureId::BUILD_ID);
+    let Some(Ok(Section {
+        value: Feature::BuildIds(ids),
+        ..
+    })) = section
+    else {
+        panic!("no build IDs: {section:?}");
+    };
+    let names: Vec<_> = ids
+        .0
+        .iter()
+        .map(|entry| entry.build_id.filename.text())
+        .collect();
+    assert_eq!(names, [b"/usr/local/bin/perf-workload"], "{said}");
     assert_eq!(run(folder.path(), &["--drop", "BUILD_ID"]).0, Some(0));
 }
 
