@@ -53,7 +53,7 @@ type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 ///
 /// Names follow the rules of `inferno-collapse-perf`: blanks in the name of a thread become `_`,
 /// semicolons become `:`, lists of arguments are removed, frames without a name are `[MODULE]`, or
-/// `[unknown]` without a mapping: one for several such frames in a row. A sample without frames is counted for its thread, as
+/// `[unknown]` without a mapping. A sample without frames is counted for its thread, as
 /// `stackcollapse-perf.pl` does. Control characters and bytes that are not UTF-8 become U+FFFD and
 /// two hexadecimal digits.
 ///
@@ -72,14 +72,13 @@ pub struct Folded<W> {
     keys: HashMap<Key, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
-    /// Where stacks that repeat were counted last, and their numbers of frames that are left out.
-    stacks: ByKept<(CountId, u64)>,
+    /// Where stacks that repeat were counted last.
+    stacks: ByKept<CountId>,
     /// The text of frames about which nothing is known.
     unknown: Option<u32>,
     events: Events,
     /// The number of the event that is counted: the first one so far.
     event: Option<u32>,
-    left_out: u64,
     stack: Vec<u32>,
 }
 
@@ -185,7 +184,6 @@ impl<W: Write> Folded<W> {
             unknown: None,
             events: Events::default(),
             event: None,
-            left_out: 0,
             stack: Vec::new(),
         }
     }
@@ -229,12 +227,6 @@ impl<W: Write> Folded<W> {
         self.events.with_samples()
     }
 
-    /// Returns the number of frames without a mapping that are left out because they follow another
-    /// one.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
     /// Returns the weight of a sample; `None` if another event than that of the sample is counted.
     /// Forgets what was counted if its event precedes that of the samples before.
     fn weight(&mut self, sample: &ResolvedSample<'_>) -> Option<u64> {
@@ -252,7 +244,6 @@ impl<W: Write> Folded<W> {
                 self.event = Some(known);
                 return None;
             }
-            self.left_out = 0;
             self.counts = Counts::default();
             self.stacks = ByKept::default();
         }
@@ -379,13 +370,11 @@ impl<W: Write> Sink for Folded<W> {
         };
         let root = self.root_of(sample);
         // The frames of a stack have the same texts in all threads with the same name.
-        if let Some(&(known, left_out)) = self.stacks.get(sample.stack)
+        if let Some(&known) = self.stacks.get(sample.stack)
             && self.counts.add_to(known, &[root], weight)
         {
-            self.left_out = self.left_out.saturating_add(left_out);
             return Ok(());
         }
-        let mut left_out = 0_u64;
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         stack.push(root);
@@ -400,20 +389,12 @@ impl<W: Write> Sink for Folded<W> {
                     text
                 }
             };
-            // Programs without frame pointers have callchains of words that are no addresses of code,
-            // in rows of any length.
-            let is_first = stack.len() == 1;
-            if self.unknown == Some(text) && !is_first && stack.last() == Some(&text) {
-                left_out = left_out.saturating_add(1);
-                continue;
-            }
             stack.push(text);
         }
-        self.left_out = self.left_out.saturating_add(left_out);
         let texts = &self.texts;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
         let counted = self.counts.add(&stack, weight, text)?;
-        self.stacks.set(sample.stack, (counted, left_out));
+        self.stacks.set(sample.stack, counted);
         self.stack = stack;
         Ok(())
     }

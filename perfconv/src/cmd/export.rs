@@ -97,12 +97,6 @@ fn export_one(
                 let mut sink = folded(args, out);
                 let mut exported = read(recording, &mut sink)?;
                 exported.notes.extend(other_events(&sink.events()));
-                if sink.left_out() > 0 {
-                    exported.notes.push(format!(
-                        "{} without a mapping left out, each after another one: programs without frame pointers have such callchains",
-                        suggestions::count(sink.left_out(), "frame")
-                    ));
-                }
                 exported
             }
             Format::Flamegraph | Format::Svg => {

@@ -1,6 +1,5 @@
 //! Folded stacks compared with those of the text of `perf script`: an independent implementation of
 //! the rules of `inferno-collapse-perf`, and of `stackcollapse-perf.pl` for samples without frames.
-//! Several frames in a row without a mapping are one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,7 +63,6 @@ fn collapse(text: &str) -> BTreeMap<String, u64> {
                 Some(name + if is_kernel { "_[k]" } else { "" })
             })
             .collect();
-        frames.dedup_by(|one, other| one == other && one == "[unknown]");
         frames.push(format!("{comm}-{}", words[ids]));
         frames.reverse();
         *counts.entry(frames.join(";")).or_default() += period;
