@@ -68,6 +68,15 @@ pub const READER: &[Allowed] = &[
                 .any(|start| difference.changed_after(start).is_some())
         },
     },
+    Allowed {
+        name: "reader's PMUs",
+        reason: "perf 6.12 shows the PMU of the machine it runs on that has the number of the recorded one",
+        question: Question::Header,
+        recordings: |recording| recording.name == "6.12-aarch64-hw-pmuname",
+        applies: |difference| {
+            difference.all_lines(|line| line.starts_with("# event : name = armv8_pmuv3/"))
+        },
+    },
 ];
 
 /// Recordings whose text differs between releases of perf for reasons unrelated to the conversion,

@@ -274,7 +274,8 @@ fn moved_addresses() {
             "none",
         ];
         let text = bench.report(input, false, &words);
-        let lines = text.lines().filter(|line| !line.contains("0x"));
+        let is_named = |line: &&str| !line.contains("0x") && !line.contains("[unknown]");
+        let lines = text.lines().filter(is_named);
         lines.map(str::to_owned).collect()
     };
     // The addresses of the function's samples.
