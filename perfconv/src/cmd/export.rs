@@ -229,6 +229,7 @@ fn pass(
 }
 
 /// Opens the selected samples of `input`, and what finds the names of functions.
+#[cfg(feature = "columns")]
 pub(super) fn opened(
     args: &ExportArgs,
     input: Input,
