@@ -353,7 +353,8 @@ fn outputs_are_on_the_disk() {
         let text = fs::read_to_string(folder.path().join("calls")).unwrap_or_default();
         let steps = text
             .lines()
-            .filter(|line| !line.contains(" = -1 "))
+            // strace does not know which call a thread makes that ends with its process.
+            .filter(|line| !line.contains(" = -1 ") && !line.contains("???("))
             .filter_map(|line| {
                 let call = line.split_once(' ')?.1.trim_start().split_once('(')?.0;
                 Some(if call.ends_with("sync") {
