@@ -294,7 +294,7 @@ fn engines_read_the_same_values() {
     let fixtures = recordings::fixtures_dir();
     let commands = format!(
         "cd '{}'
-        perfconv export -q *.data --append-to {at}/fleet
+        perfconv export -q --no-unwind *.data --append-to {at}/fleet
         mkdir {at}/dumps {at}/single
         for file in *.data; do
             perfconv dump --json $file > {at}/dumps/$file.jsonl
