@@ -79,6 +79,9 @@ pub struct Needs {
     pub data_address: bool,
     /// The text of tracepoints, as this version of perf shows it.
     pub tracepoints: Option<Like>,
+    /// The text of `sched_switch`, `sched_wakeup` and `sched_wakeup_new` is that of libtraceevent's
+    /// plugin.
+    pub scheduler_plugin: bool,
     /// Frames without a mapping have the mapping that perf finds
     /// ([`Frame::before_exec`](perfdata_session::Frame::before_exec)).
     pub before_exec: bool,
@@ -339,6 +342,7 @@ impl Pass {
             false => None,
         };
         let data_address = data_address.map(|frame| resolver.resolve(sample, &frame));
+        tracepoints.has_plugin = needs.scheduler_plugin;
         let has_text = needs
             .tracepoints
             .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));

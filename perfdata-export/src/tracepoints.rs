@@ -13,6 +13,8 @@ use perfdata_tracepoint::{Formats, Function, Like, Resolver};
 pub(crate) struct Tracepoints {
     /// The formats, since the first sample of a tracepoint.
     formats: Option<Option<Formats>>,
+    /// Whether events of the scheduler are printed as by libtraceevent's plugin.
+    pub has_plugin: bool,
     /// The last text.
     pub text: Vec<u8>,
 }
@@ -42,6 +44,9 @@ impl Tracepoints {
         let Some(format) = format else {
             return false;
         };
+        if self.has_plugin && format.print_as_plugin(raw, &mut self.text) {
+            return true;
+        }
         let mut functions = Functions { sample, symbols };
         format.print(raw, &mut functions, &mut self.text);
         true

@@ -13,6 +13,7 @@ use crate::print;
 use crate::problem::{Parsed, Problem};
 use crate::read;
 use crate::resolver::Resolver;
+use crate::scheduler;
 use crate::token::Tokens;
 
 /// The longest `format` file in bytes. Those of the kernel have less than a tenth of it.
@@ -169,5 +170,12 @@ impl Format {
     /// `[FAILED TO PARSE]` and contains the fields.
     pub fn print(&self, raw: &[u8], resolver: &mut dyn Resolver, out: &mut Vec<u8>) {
         print::print(self, raw, resolver, out);
+    }
+
+    /// Appends the text of raw data as perf prints it if libtraceevent's plugin `sched_switch` is
+    /// installed: of `sched_switch`, `sched_wakeup` and `sched_wakeup_new`. Returns false, without a
+    /// text, for all other events.
+    pub fn print_as_plugin(&self, raw: &[u8], out: &mut Vec<u8>) -> bool {
+        scheduler::print(self, raw, out)
     }
 }

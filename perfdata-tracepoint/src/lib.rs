@@ -37,8 +37,9 @@
 //!   of the recording. perf takes that of its own machine.
 //! - Where the text depends on the machine that prints (a `char` without a sign, `%zu` in perf
 //!   6.1), it is that of x86_64. Conversions have at most 4096 bytes of padding.
-//! - Plugins of libtraceevent, which print some events in another way, are not imitated. perf loads
-//!   them if they are installed (`/usr/lib/*/traceevent/plugins`).
+//! - Plugins of libtraceevent, which print some events in another way, are not imitated, except that
+//!   for the scheduler ([`Format::print_as_plugin`]). perf loads them if they are installed
+//!   (`/usr/lib/*/traceevent/plugins`).
 //!
 //! perf finds the names of functions in its symbol tables, not in the recording's copy of
 //! `/proc/kallsyms`: [`Resolver`] provides them. The names of tasks in TRACING_DATA do not occur in
@@ -83,6 +84,7 @@ mod printf;
 mod problem;
 mod read;
 mod resolver;
+mod scheduler;
 #[cfg(test)]
 mod tests;
 mod token;

@@ -374,3 +374,65 @@ print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n";
     assert_eq!(print(0x11, b"A"), "0x3: x c");
     assert_eq!(print(0x10, args), "[FAILED TO PARSE] ip=0x3 fmt=0x10 buf=0");
 }
+
+/// Returns the text of libtraceevent's plugin for a format with these fields: the type and name, and
+/// the value, of 4 bytes each, or 16 of text.
+fn plugin_text(system: &[u8], name: &str, fields: &[(&str, i32, &[u8])]) -> Option<String> {
+    let mut file = format!("name: {name}\nID: 7\nformat:\n");
+    let mut raw = Vec::new();
+    for (field, value, text) in fields {
+        let size = if text.is_empty() { 4 } else { 16 };
+        file.push_str(&format!(
+            "\tfield:{field};\toffset:{};\tsize:{size};\tsigned:1;\n",
+            raw.len()
+        ));
+        let end = raw.len() + size;
+        match text.is_empty() {
+            true => raw.extend(value.to_le_bytes()),
+            false => raw.extend_from_slice(text),
+        }
+        raw.resize(end, 0);
+    }
+    file.push_str("\nprint fmt: \"\"\n");
+    let machine = machine(Like::Perf7_2, Endian::Little);
+    let format = Format::parse(file.as_bytes(), system, &machine).unwrap();
+    let mut out = Vec::new();
+    let printed = format.print_as_plugin(&raw, &mut out);
+    assert!(printed || out.is_empty());
+    printed.then(|| String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn events_of_the_scheduler_have_the_text_of_the_plugin() {
+    let switch = |state| {
+        let fields: [(&str, i32, &[u8]); 7] = [
+            ("char prev_comm[16]", 0, b"perf"),
+            ("pid_t prev_pid", 17253, b""),
+            ("int prev_prio", 120, b""),
+            ("int prev_state", state, b""),
+            ("char next_comm[16]", 0, b"swapper/1"),
+            ("pid_t next_pid", 0, b""),
+            ("int next_prio", 98, b""),
+        ];
+        plugin_text(b"sched", "sched_switch", &fields).unwrap()
+    };
+    for (state, letters) in [(0, "R"), (1, "S"), (2, "D"), (0x81, "S|W"), (0x100, "R")] {
+        let expected = format!("perf:17253 [120] {letters} ==> swapper/1:0 [98]");
+        assert_eq!(switch(state), expected);
+    }
+    let wakeup: [(&str, i32, &[u8]); 5] = [
+        ("char comm[16]", 0, b"a b"),
+        ("pid_t pid", 7, b""),
+        ("int prio", 5, b""),
+        ("int success", 1, b""),
+        ("int target_cpu", 3, b""),
+    ];
+    let text = |name| plugin_text(b"sched", name, &wakeup);
+    let expected = Some("a b:7 [5] success=1 CPU:003".to_owned());
+    assert_eq!(text("sched_wakeup"), expected);
+    assert_eq!(text("sched_wakeup_new"), expected);
+    assert_eq!(text("sched_waking"), None);
+    assert_eq!(plugin_text(b"other", "sched_wakeup", &wakeup), None);
+    let short = plugin_text(b"sched", "sched_wakeup", &wakeup[..1]);
+    assert_eq!(short.as_deref(), Some("!"));
+}

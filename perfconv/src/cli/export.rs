@@ -208,6 +208,11 @@ pub struct ExportArgs {
     #[arg(long, value_name = "N", default_value_t = 127, hide_short_help = true)]
     #[arg(help_heading = SCRIPT)]
     pub max_frames: usize,
+    /// Show sched_switch and sched_wakeup as perf does with the plugins of libtraceevent
+    ///
+    /// perf loads them if they are installed: comm:17 [120] S ==> other:18 [120].
+    #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
+    pub sched_plugin: bool,
     /// Do not unwind user stacks (--call-graph dwarf)
     ///
     /// Their samples then have only the frames that the kernel recorded. By default, they are

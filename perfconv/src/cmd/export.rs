@@ -331,6 +331,7 @@ fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
         .with_fields(&fields)
         .with_nanoseconds(args.ns)
         .with_max_stack(args.max_frames)
+        .with_scheduler_plugin(args.sched_plugin)
 }
 
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no

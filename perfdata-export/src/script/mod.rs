@@ -65,6 +65,7 @@ struct Style {
     like: Like,
     nanoseconds: bool,
     max_stack: usize,
+    scheduler_plugin: bool,
     /// Whether the recording is a stream: perf knows its events one after the other, and shows other
     /// fields for some of them.
     is_stream: bool,
@@ -87,6 +88,7 @@ impl<W: Write> PerfScript<W> {
                 like,
                 nanoseconds: false,
                 max_stack: MAX_STACK,
+                scheduler_plugin: false,
                 is_stream: false,
             },
             shown: Shown::new(like, &Fields::default()),
@@ -122,6 +124,14 @@ impl<W: Write> PerfScript<W> {
         self
     }
 
+    /// Returns the sink with whether `sched_switch`, `sched_wakeup` and `sched_wakeup_new` are shown as
+    /// by perf with libtraceevent's plugins. The default is without.
+    #[must_use]
+    pub fn with_scheduler_plugin(mut self, scheduler_plugin: bool) -> Self {
+        self.style.scheduler_plugin = scheduler_plugin;
+        self
+    }
+
     /// Writes the text.
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(&self.text).map_err(Error::Output)?;
@@ -148,6 +158,7 @@ impl<W: Write> Sink for PerfScript<W> {
             before_exec: true,
             counts: true,
             tracepoints: shown(Set::TRACE).then_some(self.style.like),
+            scheduler_plugin: self.style.scheduler_plugin,
             spelling: spelling(self.style.like),
             ..Needs::default()
         }
