@@ -118,6 +118,7 @@ impl Locations {
             system_name: UNKNOWN.as_bytes().into(),
             file: None,
             start_line: 0,
+            is_in_symtab: false,
         });
         let functions = tables.functions().iter().map(Cow::Borrowed);
         functions.chain(unmapped.map(Cow::Owned))

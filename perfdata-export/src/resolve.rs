@@ -32,7 +32,8 @@ pub struct ResolvedFrame {
     pub module: Option<ModuleId>,
     /// The function, if its name is known.
     pub function: Option<FunctionId>,
-    /// Offset of the address in the function, in bytes; 0 without a function, and for inlined ones.
+    /// Offset of the address in the function, in bytes; 0 without a function. For an inlined one, it is
+    /// the offset in the function that contains the copy.
     pub function_offset: u64,
     /// Whether the function is inlined: its caller is the next frame, at the same address.
     pub is_inlined: bool,
@@ -91,6 +92,16 @@ pub struct Needs {
     pub without_frames: bool,
     /// The version of perf whose choice is followed between functions at the same address.
     pub spelling: Spelling,
+    /// The inlined functions, also if the symbolizer does not search them by itself.
+    pub inlines: bool,
+    /// The source files and lines, also if the symbolizer does not search them by itself.
+    pub lines: bool,
+    /// Inlined functions and lines of callers are those at their return addresses, as in perf, not
+    /// those of the calls before.
+    pub at_return_addresses: bool,
+    /// The function of the address itself is also a frame as if it were inlined, with its name in the
+    /// debug information.
+    pub outermost_inlined: bool,
 }
 
 impl Needs {
@@ -172,7 +183,7 @@ pub fn export<S: RecordSource>(
 ) -> Result<Report> {
     let limits = samples.session().limits();
     sink.begin(samples.source().container_layout().container());
-    let mut pass = Pass::new(symbols).with_spelling(sink.needs().spelling);
+    let mut pass = Pass::new(symbols).with_needs(sink.needs());
     let mut failed = None;
     while let Some(sample) = samples.next_with(|record| {
         if failed.is_none() {
@@ -215,7 +226,7 @@ impl<S: RecordSource> ResolvedSamples<S> {
     /// Returns the samples with what is needed in addition to the frames. By default, nothing is.
     #[must_use]
     pub fn with_needs(self, needs: Needs) -> Self {
-        let pass = self.pass.with_spelling(needs.spelling);
+        let pass = self.pass.with_needs(needs);
         ResolvedSamples {
             needs,
             pass,
@@ -283,11 +294,18 @@ struct Last {
 }
 
 impl Pass {
-    /// Returns the pass with the version of perf that chooses between functions; no function was
-    /// searched yet.
-    fn with_spelling(mut self, spelling: Spelling) -> Self {
+    /// Returns the pass with what the sink needs of the symbolizer; no function was searched yet.
+    fn with_needs(mut self, needs: Needs) -> Self {
         let symbols = self.resolver.symbols.take();
-        self.resolver.symbols = symbols.map(|symbols| symbols.with_spelling(spelling));
+        self.resolver.symbols = symbols.map(|symbols| {
+            let (inlines, lines) = (symbols.has_inlines(), symbols.has_lines());
+            symbols
+                .with_spelling(needs.spelling)
+                .with_inlines(inlines || needs.inlines)
+                .with_lines(lines || needs.lines)
+        });
+        self.resolver.at_return_addresses = needs.at_return_addresses;
+        self.resolver.outermost_inlined = needs.outermost_inlined;
         self
     }
 

@@ -111,6 +111,10 @@ pub(crate) struct Resolver {
     modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
     pub before_exec: bool,
+    /// Whether inlined functions and lines are searched at return addresses, not at the calls before.
+    pub at_return_addresses: bool,
+    /// Whether the function of an address is also a frame as if it were inlined there.
+    pub outermost_inlined: bool,
 }
 
 impl Resolver {
@@ -128,6 +132,8 @@ impl Resolver {
             most_places: MOST_ADDRESSES,
             modules: Vec::new(),
             before_exec: false,
+            at_return_addresses: false,
+            outermost_inlined: false,
         }
     }
 
@@ -244,7 +250,6 @@ impl Resolver {
         if let Some(inlined) = inlined {
             frames.extend(inlined.iter().map(|&(function, line)| ResolvedFrame {
                 function: Some(function),
-                function_offset: 0,
                 is_inlined: true,
                 line,
                 place: None,
@@ -320,8 +325,14 @@ impl Resolver {
             }
             return (resolved, None);
         };
-        let mut inlined = symbols.source_frames(sample, frame);
-        let own = inlined.pop().unwrap_or_default();
+        let mut searched = *frame;
+        searched.is_return &= !self.at_return_addresses;
+        let mut inlined = symbols.source_frames(sample, &searched);
+        let own = match self.outermost_inlined {
+            true => inlined.last().cloned(),
+            false => inlined.pop(),
+        };
+        let own = own.unwrap_or_default();
         let found = symbols.locate(sample, frame);
         let function = found.and_then(|found| {
             let key = ((found.object, found.index), own.file.clone());
@@ -332,6 +343,7 @@ impl Resolver {
                     system_name: symbol.name.into(),
                     file: own.file.clone(),
                     start_line: own.start_line,
+                    is_in_symtab: symbol.is_in_symtab,
                 })
             };
             Some((self.tables.function_of(key, make)?, found.offset))

@@ -41,6 +41,8 @@ pub struct Function {
     pub file: Option<Arc<[u8]>>,
     /// The line of the declaration in the file, from 1; 0 if it is not known.
     pub start_line: u32,
+    /// Whether its symbol is that of an object with a complete table of symbols (`.symtab`).
+    pub(crate) is_in_symtab: bool,
 }
 
 impl Function {
@@ -207,6 +209,7 @@ impl Tables {
             system_name: key.1.as_ref().into(),
             file: frame.file.clone(),
             start_line: frame.start_line,
+            is_in_symtab: false,
         });
         self.inlined_ids.insert(key, id);
         Some(id)

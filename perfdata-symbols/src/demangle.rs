@@ -17,6 +17,9 @@ const MAX_RUST_TEXT: usize = 1 << 16;
 /// Maximum length of a mangled Rust name in bytes. Parsing takes time and stack for each byte.
 const MAX_MANGLED_RUST: usize = 1 << 14;
 
+/// What follows the name of a function in that of its entry in a procedure linkage table.
+const PLT: &[u8] = b"@plt";
+
 /// Returns the demangled form of a C++, Rust, OCaml or Java symbol, with parameters and without the
 /// hash of a Rust symbol; other names unchanged.
 ///
@@ -65,6 +68,20 @@ impl Spelling {
 /// assert_eq!(&*demangled_as(name, Spelling::WithoutParameters), b"llvm::Value::getType");
 /// ```
 pub fn demangled_as(name: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
+    // The names of entries of procedure linkage tables are made of those of functions.
+    let Some(stem) = name.strip_suffix(PLT) else {
+        return of_function(name, spelling);
+    };
+    match of_function(stem, spelling) {
+        Cow::Owned(mut text) => {
+            text.extend_from_slice(PLT);
+            Cow::Owned(text)
+        }
+        Cow::Borrowed(_) => Cow::Borrowed(name),
+    }
+}
+
+fn of_function(name: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
     let text = match (name.first(), spelling) {
         (Some(b'c'), _) => ocaml::demangled(name),
         (Some(b'L'), _) => java::demangled(name),
@@ -161,6 +178,12 @@ mod tests {
             "(anonymous namespace)::foo(int)"
         );
         assert_eq!(of("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+        assert_eq!(
+            of("_ZdlPvm@plt"),
+            "operator delete(void*, unsigned long)@plt"
+        );
+        assert_eq!(of("_Z@plt"), "_Z@plt");
+        assert_eq!(of("memcpy@plt"), "memcpy@plt");
         assert_eq!(
             of("_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE"),
             "core::ptr::drop_in_place<alloc::string::String>"

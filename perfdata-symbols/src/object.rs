@@ -85,6 +85,8 @@ pub(crate) struct Symbols {
     pub table: SymbolTable,
     pub lookup: Lookup,
     pub is_mangled: bool,
+    /// Whether they are those of `.symtab`.
+    pub has_symtab: bool,
     pub evidence: Evidence,
 }
 
@@ -309,6 +311,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         _ => None,
     };
     let runtime_or_full = runtime.as_ref().or(full.as_ref()).ok_or(reason)?;
+    let has_symtab = full.is_some() || runtime_or_full.has_symtab();
     let mut builder = Builder::default();
     let mut add = |elf: &Elf| {
         elf.add_symbols(runtime_or_full, Addresses::Offsets, &mut builder)
@@ -330,6 +333,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: true,
+        has_symtab,
         evidence,
     })
 }
@@ -601,6 +605,7 @@ fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
         lookup: relocated(&table, host),
         table: SymbolTable::Table(table),
         is_mangled: false,
+        has_symtab: false,
         evidence,
     };
     let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual, sources);
@@ -615,6 +620,7 @@ fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
             table,
             lookup,
             is_mangled: false,
+            has_symtab: false,
             evidence: Evidence::BuildId(id),
         });
     }
@@ -689,6 +695,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
                     table: SymbolTable::Table(table.clone()),
                     lookup: Lookup::Address,
                     is_mangled: false,
+                    has_symtab: false,
                     evidence,
                 });
             }
@@ -709,6 +716,7 @@ fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Sym
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
+        has_symtab: false,
         evidence: Evidence::BuildId(id),
     })
 }
@@ -798,6 +806,7 @@ fn vdso(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
         table: table.into(),
         lookup: Lookup::Offset,
         is_mangled: false,
+        has_symtab: false,
         evidence,
     })
 }
@@ -815,6 +824,7 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
         table: perf_map::parse(&text).into(),
         lookup: Lookup::Address,
         is_mangled: true,
+        has_symtab: false,
         evidence: match is_own {
             true => Evidence::Machine,
             false => Evidence::Unverified,

@@ -73,6 +73,9 @@ pub struct Symbol<'a> {
     pub name: &'a [u8],
     /// Whether the name may be mangled. Names of kernel symbols are not.
     pub is_mangled: bool,
+    /// Whether the object has a complete table of symbols (`.symtab`), not only those for the dynamic
+    /// linker.
+    pub is_in_symtab: bool,
 }
 
 impl<'a> Symbol<'a> {
@@ -174,6 +177,16 @@ impl Symbolizer {
     #[must_use]
     pub fn with_lines(self, has_lines: bool) -> Self {
         Symbolizer { has_lines, ..self }
+    }
+
+    /// Returns whether [`source_frames`](Self::source_frames) contains inlined functions.
+    pub fn has_inlines(&self) -> bool {
+        self.has_inlines
+    }
+
+    /// Returns whether [`source_frames`](Self::source_frames) contains source files and lines.
+    pub fn has_lines(&self) -> bool {
+        self.has_lines
     }
 
     /// Returns the symbolizer with the version of perf whose choice it follows between symbols with
@@ -294,10 +307,13 @@ impl Symbolizer {
     /// Returns the symbol at the place that [`locate`](Self::locate) returned last.
     pub fn symbol(&mut self, place: SymbolPlace) -> Option<Symbol<'_>> {
         let object = self.objects.get(usize::try_from(place.object).ok()?)?;
-        let (name, is_mangled) = match &object.state {
-            State::Known(symbols) => (symbols.table.name(place.index), symbols.is_mangled),
+        let (name, is_mangled, is_in_symtab) = match &object.state {
+            State::Known(symbols) => {
+                let name = symbols.table.name(place.index);
+                (name, symbols.is_mangled, symbols.has_symtab)
+            }
             // The name of a symbol that the kernel added is that of its object.
-            _ => (Cow::Borrowed(&*object.name), false),
+            _ => (Cow::Borrowed(&*object.name), false, false),
         };
         self.name.clear();
         self.name.extend_from_slice(&name);
@@ -307,6 +323,7 @@ impl Symbolizer {
             offset: place.offset,
             name: &self.name,
             is_mangled,
+            is_in_symtab,
         })
     }
 

@@ -213,6 +213,9 @@ pub struct ExportArgs {
     /// perf loads them if they are installed: comm:17 [120] S ==> other:18 [120].
     #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
     pub sched_plugin: bool,
+    /// Show source files (-F srcline) with their folders
+    #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
+    pub full_source_path: bool,
     /// Do not unwind user stacks (--call-graph dwarf)
     ///
     /// Their samples then have only the frames that the kernel recorded. By default, they are

@@ -175,11 +175,11 @@ fn check_debug_info(args: &ExportArgs, format: Format) -> Result<()> {
     let refused =
         |what: &str, step: &str| Err(Error::Usage(what.into()).with_step(Step::Other(step.into())));
     match format {
-        Format::PerfScript if args.inlines => refused(
-            "--inlines is not possible for the text of perf script: the versions of perf show different inlined functions",
-            "--to folded",
+        Format::PerfScript if args.lines => refused(
+            "the text of perf script shows source lines as a field",
+            "-F +srcline",
         ),
-        Format::PerfScript | Format::Folded | Format::Flamegraph | Format::Svg if args.lines => {
+        Format::Folded | Format::Flamegraph | Format::Svg if args.lines => {
             refused("this format has no source lines for --lines", "--to pprof")
         }
         _ => Ok(()),
@@ -332,6 +332,8 @@ fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
         .with_nanoseconds(args.ns)
         .with_max_stack(args.max_frames)
         .with_scheduler_plugin(args.sched_plugin)
+        .with_inlines(args.inlines)
+        .with_full_source_path(args.full_source_path)
 }
 
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no

@@ -47,6 +47,8 @@ fields! {
     10 ADDR "addr",
     /// Offset in the function.
     11 SYMOFF "symoff",
+    /// Source file and line.
+    12 SRCLINE "srcline",
     /// Period.
     13 PERIOD "period",
     /// Registers at the interrupt.
@@ -84,9 +86,8 @@ fields! {
 }
 
 /// Fields of perf that are not supported, and the reason.
-const UNSUPPORTED: [(&str, &str); 17] = [
-    ("srcline", NO_LINES),
-    ("srccode", NO_LINES),
+const UNSUPPORTED: [(&str, &str); 16] = [
+    ("srccode", "source files are not read"),
     ("flags", NO_TRACE),
     ("callindent", NO_TRACE),
     ("ipc", NO_TRACE),
@@ -103,7 +104,6 @@ const UNSUPPORTED: [(&str, &str); 17] = [
     ("metric", "metrics depend on the CPU model"),
     ("tod", "the time of day depends on the time zone"),
 ];
-const NO_LINES: &str = "source lines are not searched";
 const NO_TRACE: &str = "AUX data is not decoded";
 const NO_GUESTS: &str = "samples of guests are not told apart";
 const NO_CODE: &str = "instructions are not decoded";
@@ -478,6 +478,12 @@ impl Shown {
         }
         if let Some(fields) = self.fields.get_mut(kind.number()) {
             *fields = fields.without(missing);
+            if fields.has(Set::SRCLINE) && !fields.has(Set::IP) {
+                return Err(FieldsError(format!(
+                    "the field 'srcline' needs 'ip' for the event '{}'",
+                    String::from_utf8_lossy(name)
+                )));
+            }
             if fields.has(Set::DSOFF) {
                 *fields = fields.with(Set::DSO);
             }

@@ -22,15 +22,25 @@ fn push_line(out: &mut Vec<u8>, line: &[u8], address: u64) {
     }
 }
 
+/// Returns whether a name in debug information is that for the linker.
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
+}
+
 impl Writer<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
     pub(super) fn frames(&self, out: &mut Vec<u8>, lines: &mut Lines, shows_callchain: bool) {
         let view = self.sample.sample.sample_view();
-        if !shows_callchain || view.callchain_part().is_none() {
+        if !self.has_chain(shows_callchain) {
             out.push(b' ');
             let none = ResolvedFrame::unmapped(view.ip().unwrap_or_default(), CpuMode::USER);
-            let frame = self.sample.frames.first().unwrap_or(&none);
+            let frame = self.own_frame().unwrap_or(&none);
             self.frame(out, frame, frame.address);
+            // The line of a branch follows its target.
+            if !self.event.is_branch {
+                let innermost = self.sample.frames.first().unwrap_or(&none);
+                self.source_line(out, frame, innermost, false);
+            }
             return;
         }
         out.push(b'\n');
@@ -47,6 +57,17 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns whether the callchain is shown, not only the sampled address.
+    pub(super) fn has_chain(&self, shows_callchain: bool) -> bool {
+        let view = self.sample.sample.sample_view();
+        shows_callchain && view.callchain_part().is_some()
+    }
+
+    /// Returns the frame of the sampled address, without functions that are inlined there.
+    pub(super) fn own_frame(&self) -> Option<&ResolvedFrame> {
+        self.sample.frames.iter().find(|frame| !frame.is_inlined)
+    }
+
     /// Appends a line for each frame of the callchain. Returns whether a stack with the same frames
     /// always has the same lines.
     fn frame_lines(&self, out: &mut Vec<u8>, lines: &mut Lines, view: SampleView<'_>) -> bool {
@@ -60,22 +81,87 @@ impl Writer<'_> {
         let unwound = unwound.filter(|_| self.event.is_unwound);
         let (recorded, unwound) = frames.split_at(unwound.unwrap_or(frames.len()));
         let mut all_final = true;
-        for frame in recorded.iter().take(most).chain(unwound.iter().take(most)) {
-            if frame.mapping.is_none() && frame.function.is_none() {
-                push_line(out, lines.unknown(), frame.address);
-                continue;
+        let mut count = 0_usize;
+        // Before 7.0, perf searches inlined functions only while it unwinds.
+        let inlines = self.style.inlines;
+        let parts = [
+            (recorded, inlines && self.style.like >= Like::Perf7_2),
+            (unwound, inlines),
+        ];
+        for (frames, shows_inlines) in parts {
+            // The functions at an address: inlined ones, and last the one of its symbol.
+            let addresses = frames.chunk_by(|frame, _| frame.is_inlined);
+            for functions in addresses.take(most) {
+                count = count.saturating_add(1);
+                all_final &= self.address_lines(out, lines, functions, shows_inlines);
             }
-            all_final &= self.frame_line(out, lines, frame);
         }
-        if !frames.is_empty() && frames.len() < most {
+        if (1..most).contains(&count) {
             self.cookie(out, view);
         }
         all_final
     }
 
-    /// Appends the line of a frame. Returns whether such a frame always has this line.
+    /// Appends the lines of the functions at an address, the innermost one first. Returns whether such
+    /// an address always has these lines.
     #[inline]
-    fn frame_line(&self, out: &mut Vec<u8>, lines: &mut Lines, frame: &ResolvedFrame) -> bool {
+    fn address_lines(
+        &self,
+        out: &mut Vec<u8>,
+        lines: &mut Lines,
+        functions: &[ResolvedFrame],
+        shows_inlines: bool,
+    ) -> bool {
+        let Some((frame, inlined)) = functions.split_last() else {
+            return true;
+        };
+        if frame.mapping.is_none() && frame.function.is_none() {
+            push_line(out, lines.unknown(), frame.address);
+            return true;
+        }
+        let innermost = inlined.first().unwrap_or(frame);
+        if !shows_inlines || self.is_forgotten(frame) {
+            return self.frame_line(out, lines, frame, (innermost, false));
+        }
+        // The last one is the function of the symbol itself, with its name in the debug information. perf
+        // 7.2 has this one only if it is mangled.
+        let is_symbol = |function: &ResolvedFrame| {
+            let function = function.function.and_then(|id| self.tables().function(id));
+            let is_mangled = function.is_some_and(|function| is_mangled(&function.system_name));
+            self.style.like >= Like::Perf7_2 && !is_mangled
+        };
+        let (inlined, last) = match inlined.split_last() {
+            Some((outermost, inlined)) if is_symbol(outermost) => (inlined, Some(frame)),
+            None => (inlined, Some(frame)),
+            _ => (inlined, None),
+        };
+        let mut all_final = true;
+        for function in inlined {
+            // perf shows a function with the name of the symbol as the one that contains the copy.
+            let is_inlined = self.name(function.function) != self.name(frame.function);
+            let shown = ResolvedFrame {
+                is_inlined,
+                ..*function
+            };
+            all_final &= self.frame_line(out, lines, &shown, (function, true));
+        }
+        if let Some(frame) = last {
+            all_final &= self.frame_line(out, lines, frame, (frame, true));
+        }
+        all_final
+    }
+
+    /// Appends the line of a frame, and that of its source: the one of the function `innermost`, for which
+    /// inlined functions were searched or not.
+    /// Returns whether such a frame always has this line.
+    #[inline]
+    fn frame_line(
+        &self,
+        out: &mut Vec<u8>,
+        lines: &mut Lines,
+        frame: &ResolvedFrame,
+        (innermost, is_listed): (&ResolvedFrame, bool),
+    ) -> bool {
         let bias = match (self.style.like, frame.mapping) {
             (Like::Perf6_1, Some(id)) => lines.bias(id, || self.bias(id).unwrap_or(0)),
             _ => 0,
@@ -96,18 +182,22 @@ impl Writer<'_> {
                 push_hex(out, frame.function_offset, 0);
             }
         }
+        if frame.is_inlined {
+            self.source_line(out, frame, innermost, is_listed);
+            out.extend_from_slice(b" (inlined)\n");
+            return true;
+        }
         let module = frame.module.filter(|_| !is_forgotten);
-        let end = |out: &mut Vec<u8>| {
-            self.dso(out, frame);
-            out.push(b'\n');
-        };
+        let object = |out: &mut Vec<u8>| self.dso(out, frame);
         // The recording can list the build ID of a kernel module later.
         let known = module.and_then(|id| self.tables().module(id));
         let is_final = known.is_some_and(|module| module.kind != DsoKind::Module);
         match is_final && !self.fields.has(Set::DSOFF) {
-            true => lines.modules.append(module.map(|id| id.0), out, end),
-            false => end(out),
+            true => lines.modules.append(module.map(|id| id.0), out, object),
+            false => object(out),
         }
+        self.source_line(out, frame, innermost, is_listed);
+        out.push(b'\n');
         is_final
     }
 
@@ -187,7 +277,7 @@ impl Writer<'_> {
     }
 
     /// Returns whether perf has forgotten the mapping of a frame.
-    fn is_forgotten(&self, frame: &ResolvedFrame) -> bool {
+    pub(super) fn is_forgotten(&self, frame: &ResolvedFrame) -> bool {
         self.is_unmapped && matches!(frame.mode, CpuMode::USER | CpuMode::GUEST_USER)
     }
 
@@ -199,11 +289,16 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns the name of a function in the spelling of the version.
+    fn name(&self, function: Option<FunctionId>) -> Option<&[u8]> {
+        let number = usize::try_from(function?.0).ok()?;
+        self.names.get(number).map(|name| &**name)
+    }
+
     /// Appends the name of a function, and what is before the offset in it if that follows.
     fn symbol_start(&self, out: &mut Vec<u8>, function: Option<FunctionId>, with_offset: bool) {
-        let number = function.and_then(|id| usize::try_from(id.0).ok());
-        let name = number.and_then(|number| self.names.get(number));
-        out.extend_from_slice(name.map_or(UNKNOWN.as_bytes(), |name| name));
+        let name = self.name(function);
+        out.extend_from_slice(name.unwrap_or(UNKNOWN.as_bytes()));
         if function.is_some() && with_offset {
             out.extend_from_slice(b"+0x");
         }

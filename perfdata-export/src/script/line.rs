@@ -300,6 +300,12 @@ impl Writer<'_> {
             out.extend_from_slice(b" => ");
             self.data_address(out, self.sample.sample.sample_view());
         }
+        if self.fields.has(Set::IP)
+            && !self.has_chain(shows_callchain)
+            && let Some(innermost) = self.sample.frames.first()
+        {
+            self.source_line(out, self.own_frame().unwrap_or(innermost), innermost, false);
+        }
         out.push(b'\n');
     }
 

@@ -11,7 +11,11 @@ use crate::kept_stacks::{ByKept, KeptId};
 use crate::tables::UNKNOWN;
 
 /// The fields that the lines of frames depend on.
-const FIELDS: Set = Set::SYM.with(Set::SYMOFF).with(Set::DSO).with(Set::DSOFF);
+const FIELDS: Set = Set::SYM
+    .with(Set::SYMOFF)
+    .with(Set::DSO)
+    .with(Set::DSOFF)
+    .with(Set::SRCLINE);
 
 /// Maximum size of texts in bytes.
 const MOST_TEXT: usize = 8 << 20;
@@ -99,7 +103,7 @@ pub(super) struct Lines {
     unknown: Vec<u8>,
     /// What is between the address and the offset in the function, by function.
     pub functions: Texts,
-    /// The end of the line, by module.
+    /// The object, by module.
     pub modules: Texts,
     /// What is added to the addresses in each mapping to show them.
     biases: Vec<Option<u64>>,

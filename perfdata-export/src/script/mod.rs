@@ -11,6 +11,7 @@ mod line;
 mod lines;
 mod memory;
 mod numbers;
+mod source_lines;
 
 use std::io::Write;
 
@@ -36,7 +37,7 @@ const WRITTEN: usize = 1 << 16;
 /// Number of frames of a callchain that are shown by default (`PERF_MAX_STACK_DEPTH`).
 const MAX_STACK: usize = 127;
 
-/// Writes the text of `perf script --no-inline`.
+/// Writes the text of `perf script`, by default of `perf script --no-inline`.
 ///
 /// The text is that of perf as far as it depends on the recording. These parts depend on the machine
 /// that perf runs on, and can differ: functions and the paths of modules.
@@ -66,6 +67,10 @@ struct Style {
     nanoseconds: bool,
     max_stack: usize,
     scheduler_plugin: bool,
+    /// Whether inlined functions are shown.
+    inlines: bool,
+    /// Whether source files are shown with their folders.
+    full_source_path: bool,
     /// Whether the recording is a stream: perf knows its events one after the other, and shows other
     /// fields for some of them.
     is_stream: bool,
@@ -89,6 +94,8 @@ impl<W: Write> PerfScript<W> {
                 nanoseconds: false,
                 max_stack: MAX_STACK,
                 scheduler_plugin: false,
+                inlines: false,
+                full_source_path: false,
                 is_stream: false,
             },
             shown: Shown::new(like, &Fields::default()),
@@ -132,6 +139,22 @@ impl<W: Write> PerfScript<W> {
         self
     }
 
+    /// Returns the sink with whether inlined functions are frames of callchains. By default, they are
+    /// not. perf 6.12 and older show them only in user stacks that are unwound.
+    #[must_use]
+    pub fn with_inlines(mut self, inlines: bool) -> Self {
+        self.style.inlines = inlines;
+        self
+    }
+
+    /// Returns the sink with whether source files (`srcline`) are shown with their folders. By default,
+    /// they are not.
+    #[must_use]
+    pub fn with_full_source_path(mut self, full_source_path: bool) -> Self {
+        self.style.full_source_path = full_source_path;
+        self
+    }
+
     /// Writes the text.
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(&self.text).map_err(Error::Output)?;
@@ -160,7 +183,12 @@ impl<W: Write> Sink for PerfScript<W> {
             tracepoints: shown(Set::TRACE).then_some(self.style.like),
             scheduler_plugin: self.style.scheduler_plugin,
             spelling: spelling(self.style.like),
-            ..Needs::default()
+            // The line of an address is that of the innermost function.
+            inlines: self.style.inlines || shown(Set::SRCLINE),
+            lines: shown(Set::SRCLINE),
+            at_return_addresses: true,
+            outermost_inlined: self.style.inlines,
+            without_frames: false,
         }
     }
 

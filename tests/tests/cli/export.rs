@@ -196,8 +196,9 @@ fn only_flame_graphs_show_differences() {
 fn inlined_functions_and_lines_need_a_format_that_contains_them() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, step) in [
-        ("--inlines -o a.txt", "--to folded"),
-        ("--lines -o a.txt", "--to pprof"),
+        ("--lines -o a.txt", "-F +srcline"),
+        ("-F comm,srcline -o a.txt", "'ip'"),
+        ("-F ip,srccode -o a.txt", "source files are not read"),
         ("--lines -o a.folded", "--to pprof"),
         ("--lines -o a.html", "--to pprof"),
         ("--lines -o a.svg", "--to pprof"),
@@ -207,7 +208,9 @@ fn inlined_functions_and_lines_need_a_format_that_contains_them() {
             folder.path(),
             &format!("perfconv export in.data {arguments}"),
         );
-        assert_eq!(status(&refused), Some(2), "{arguments}");
+        // The fields of events are checked when these are read.
+        let expected = if arguments.contains("comm") { 1 } else { 2 };
+        assert_eq!(status(&refused), Some(expected), "{arguments}");
         assert!(refused.stderr.contains(step), "{}", refused.stderr);
     }
     // Without the inlined functions, which libraries of this machine may have, the stacks are the
@@ -299,7 +302,7 @@ fn fields_are_those_of_perf_script() {
     for (words, expected) in [
         ("-F comm,nothing", "unknown field 'nothing'"),
         ("-F +comm,time", "with and without a sign"),
-        ("-F srcline", "'srcline' is not supported"),
+        ("-F srccode", "'srccode' is not supported"),
         ("-F other:comm", "unknown type of event 'other'"),
         ("-F hw:trace", "no field 'trace'"),
         ("-F comm,cgroup", "have no field 'cgroup'"),
@@ -319,6 +322,44 @@ fn fields_are_those_of_perf_script() {
             refused.stderr
         );
     }
+}
+
+/// Without debug information, source lines are addresses in objects, as in perf.
+#[test]
+fn source_lines_follow_frames() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "perfconv export -q --no-symbols --to perf-script in.data -F ip,dso,srcline -o -";
+    let text = run(folder.path(), command).stdout;
+    let frames = text.lines().filter(|line| line.starts_with('\t'));
+    let lines: Vec<&str> = text.lines().collect();
+    let mut kinds = [0, 0, 0];
+    for (at, line) in lines.iter().enumerate() {
+        let Some(frame) = line.strip_prefix('\t') else {
+            continue;
+        };
+        let (address, object) = frame.trim().split_once(" (").expect("an object");
+        let object = object.strip_suffix(')').expect("an object");
+        let source = lines[at + 1].strip_prefix("  ");
+        let kind = match object {
+            "[unknown]" => {
+                assert_eq!(source, None, "{frame}");
+                0
+            }
+            "[kernel.kallsyms]" => {
+                assert_eq!(source, Some(&*format!("{object}[{address}]")));
+                1
+            }
+            path => {
+                let name = path.rsplit('/').next().expect("a name");
+                let source = source.expect("a source line");
+                assert!(source.starts_with(&format!("{name}[")), "{frame}: {source}");
+                2
+            }
+        };
+        kinds[kind] += 1;
+    }
+    assert_eq!(kinds.iter().sum::<usize>(), frames.count());
+    assert!(kinds[1] > 10 && kinds[2] > 10, "{kinds:?}");
 }
 
 /// Every export unwinds user stacks: it gives what `--convert-callchain` before it gives.

@@ -21,6 +21,7 @@ mod pipe2file_perf;
 mod same_machine_perf;
 mod sanitize_perf;
 mod sched_stat_perf;
+mod script_inlines_perf;
 mod script_perf;
 mod session_perf;
 mod slice_perf;
