@@ -13,7 +13,7 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Maximum number of notes shown.
-    const MOST: usize = 100;
+    pub(super) const MOST: usize = 100;
 
     /// Adds a note.
     pub(super) fn add(&mut self, note: String) {

@@ -81,8 +81,8 @@ pub struct Found {
 /// The reason why there is no dump to read.
 #[derive(Debug)]
 pub enum Missing {
-    /// There is none, or it is not readable, or not a dump.
-    Bad(String),
+    /// There is none, or it is not readable, or not a dump: its path, and the reason.
+    Bad(String, String),
     /// Its header is not written yet.
     Empty,
 }
@@ -120,7 +120,7 @@ impl Folders {
     /// # Errors
     /// The reason why there is none.
     pub fn find(&self, marker: &Marker, limits: Limits) -> Result<Found, Missing> {
-        let is_none = || Missing::Bad(format!("{}: not found", marker.shown()));
+        let is_none = || Missing::Bad(marker.shown(), "not found".into());
         let name = to_path(&marker.name).ok_or_else(is_none)?;
         let mut paths = Vec::new();
         if !self.sysroot.is_own() {
@@ -145,18 +145,19 @@ impl Folders {
                 Ok(found) => return Ok(found),
                 Err(Missing::Empty) => return Err(Missing::Empty),
                 // Of several reasons, that about an existing file is the most useful.
-                Err(Missing::Bad(reason)) => {
-                    why.get_or_insert(reason);
+                Err(Missing::Bad(path, reason)) => {
+                    why.get_or_insert((path, reason));
                 }
             }
         }
-        Err(Missing::Bad(why.unwrap_or_default()))
+        let (path, reason) = why.unwrap_or_default();
+        Err(Missing::Bad(path, reason))
     }
 }
 
 /// Opens the file at `path`.
 fn open(path: &Path, marker: &Marker, limits: Limits) -> Result<Found, Missing> {
-    let bad = |why: String| Missing::Bad(format!("{}: {why}", path.display()));
+    let bad = |why: String| Missing::Bad(path.display().to_string(), why);
     let file = open_regular(path).map_err(|error| bad(error.to_string()))?;
     let meta = file.metadata().map_err(|error| bad(error.to_string()))?;
     if meta.len() < u64::from(perfdata_core::jitdump::JitHeader::SIZE) && is_start(&file) {

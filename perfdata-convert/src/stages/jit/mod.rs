@@ -19,6 +19,7 @@ pub(super) mod ranges;
 pub(super) mod target;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use perfdata_core::container_layout::ContainerLayout;
@@ -96,9 +97,46 @@ pub struct Jit {
     queue: Queue,
     copies: Copies,
     notes: Notes,
+    unread: Vec<Unread>,
     /// Numbers of markers that belong to another process, and of dropped mappings.
     inherited: u64,
     dropped: u64,
+}
+
+/// Dumps that cannot be read for one reason.
+#[derive(Debug)]
+struct Unread {
+    /// The process of the first one, its name in the recording, and its path.
+    pid: u32,
+    name: String,
+    path: String,
+    why: String,
+    /// Number of further ones.
+    others: u64,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unread {
+            pid,
+            name,
+            path,
+            why,
+            ..
+        } = self;
+        if self.others == 0 {
+            return write!(
+                f,
+                "no generated code of process {pid}: {name} cannot be read: {path}: {why}"
+            );
+        }
+        let others = number_of(self.others, "other");
+        write!(
+            f,
+            "no generated code of process {pid} and {others}: {name} cannot be read: {path}: {why}, \
+             and so those of the others"
+        )
+    }
 }
 
 impl Jit {
@@ -118,6 +156,7 @@ impl Jit {
             queue: Queue::default(),
             copies: Copies::new(),
             notes: Notes::default(),
+            unread: Vec::new(),
             inherited: 0,
             dropped: 0,
         }
@@ -224,11 +263,14 @@ impl Jit {
                 self.waiting.push((marker, trailer));
                 return Ok(false);
             }
-            Err(Missing::Bad(why)) => {
-                let (name, pid) = (marker.shown(), marker.pid);
-                self.notes.add(format!(
-                    "no generated code of process {pid}: {name} cannot be read: {why}"
-                ));
+            Err(Missing::Bad(path, why)) => {
+                self.leave(Unread {
+                    pid: marker.pid,
+                    name: marker.shown(),
+                    path,
+                    why,
+                    others: 0,
+                });
                 return Ok(false);
             }
         };
@@ -268,6 +310,18 @@ impl Jit {
         self.dumps.push(dump);
         self.read(limits)?;
         Ok(true)
+    }
+
+    /// Notes a dump that cannot be read. Dumps with the same reason, such as a version that is not known,
+    /// are one note.
+    fn leave(&mut self, dump: Unread) {
+        let is_full = self.unread.len() >= Notes::MOST;
+        let same = self.unread.iter_mut().find(|known| known.why == dump.why);
+        match same {
+            Some(known) => known.others = known.others.saturating_add(1),
+            None if is_full => self.notes.add(dump.to_string()),
+            None => self.unread.push(dump),
+        }
     }
 
     /// Returns whether a dump belongs to another process, from which the process of `marker`
@@ -511,7 +565,8 @@ impl Stage for Jit {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.notes.clone();
+        let mut notes: Notes = self.unread.iter().map(Unread::to_string).collect();
+        notes.append(self.notes.clone());
         notes.append(self.dumps.iter().flat_map(Dump::notes).collect());
         let mut notes = notes.all("jitdumps");
         if self.inherited > 0 {

@@ -83,6 +83,31 @@ fn what_cannot_be_read_is_left_as_it_is() {
     assert_eq!(place.images(), [""; 0]);
 }
 
+/// Dumps of a later version have one note for all.
+#[test]
+fn an_unknown_version_is_told_once() {
+    let place = Place::new();
+    let mut bytes = life(false).bytes();
+    bytes[4] = 2;
+    let told: Vec<_> = (4..9)
+        .map(|pid| {
+            let name = format!("jit-{pid}.dump");
+            fs::write(place.path(&name), &bytes).expect("a file");
+            (pid, place.name(&name))
+        })
+        .collect();
+    let told = told.iter().map(|(pid, name)| (50, Map(*pid, 0, 1, name)));
+    let told: Vec<_> = told.chain([(900, At(5, 0x1000))]).collect();
+    assert_eq!(
+        place.with(&told).0,
+        [
+            "no generated code of process 4 and 4 others: DIR/jit-4.dump cannot be read: \
+             DIR/jit-4.dump: at offset 0x0: jitdump header, field version: found 2, expected 1, \
+             and so those of the others"
+        ]
+    );
+}
+
 /// Lengths that lie, unknown functions, and a dump that ends inside a record, after a header that
 /// is longer than known.
 #[test]
