@@ -100,7 +100,7 @@ impl SliceArgs {
     /// # Errors
     /// A file with names cannot be read, or an option needs another one.
     pub fn select(&self, limits: Limits) -> Result<Option<Select>> {
-        let (select, is_given) = self.conditions(limits)?;
+        let (select, is_given) = self.conditions(limits, false)?;
         let modifiers = [
             ("--invert", self.invert),
             ("--allow-empty", self.allow_empty),
@@ -114,11 +114,11 @@ impl SliceArgs {
         }
     }
 
-    /// Returns the conditions, and whether there are any.
+    /// Returns the conditions, and whether there are any. The samples may also be divided by threads.
     ///
     /// # Errors
     /// As [`select`](Self::select).
-    pub fn conditions(&self, limits: Limits) -> Result<(Select, bool)> {
+    pub fn conditions(&self, limits: Limits, are_divided: bool) -> Result<(Select, bool)> {
         let mut select = Select::default();
         select.times.clone_from(&self.time);
         select.relative = self.reltime;
@@ -145,7 +145,7 @@ impl SliceArgs {
             || self.every.is_some();
         let of_threads = [
             ("--descendants", self.descendants),
-            ("--related", self.related),
+            ("--related", self.related && !are_divided),
         ];
         if let Some((option, _)) = of_threads.iter().find(|(_, given)| *given && !has_threads) {
             return Err(Error::Usage(format!(

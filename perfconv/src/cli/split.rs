@@ -44,6 +44,15 @@ pub fn of_split(arg: Arg) -> Arg {
             let help = "Container of the parts: file or pipe [default: file]";
             arg.help(help).long_help(help)
         }
+        "related" => {
+            let help = "Also put tracepoints into the parts of all threads that they name";
+            arg.help(help).long_help(format!(
+                "{help}\n\nBy pid, tid or comm, or with --pid, --tid or --comms. The threads are in the \
+                 fields pid, tid, and those that end like this: next_pid, child_pid. Without these \
+                 samples, perf sched, perf timechart and perf lock lack what others did to the \
+                 threads of a part."
+            ))
+        }
         // Refused: the recording must contain the code and the callchains before it is divided.
         id if id.starts_with("jit") || id == "perf_maps" => arg.hide(true),
         "sanitize" | "keep" | "key" => arg.hide(true),

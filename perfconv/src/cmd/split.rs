@@ -33,7 +33,7 @@ pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {
         Some(container) => split.to = container.kind().unwrap_or(split.to),
         None => {}
     }
-    (split.select, _) = convert.slice.conditions(limits)?;
+    (split.select, _) = convert.slice.conditions(limits, args.by.is_of_threads())?;
     let directory = OutputDirectory::create(output, input, convert.output.force, is_part)?;
     let directory = directory.synced(!convert.output.no_sync);
     let report = split.run(open(input, limits, messages)?, directory, || {

@@ -39,6 +39,8 @@ pub(super) struct LanePlan {
     pub(super) is_empty: bool,
     /// Whether the threads of earlier inputs end before it starts.
     pub(super) comes_after: bool,
+    /// Whether it is another part of the recording that starts first.
+    pub(super) continues_first: bool,
     /// If it was merged, the times at which its inputs begin.
     pub(super) openings: BTreeSet<u64>,
     /// If it was merged, the times of the gaps in it, and whether they are gaps in the result.

@@ -1,19 +1,20 @@
 //! What is decided about all inputs before their records are merged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use perfdata_core::attr::Attr;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RawRecord;
-use perfdata_core::{Events, Recording};
+use perfdata_core::{Error, Events, Recording};
 
 use super::blocks::{Blocks, Changed};
 use super::changes::Changes;
 use super::checks::{self, Part, refused};
 use super::lane::{Lane, LanePlan};
 use super::prepare::{Prepared, again, named, prepared, surveyed};
-use super::sideband::{Opening, Sideband};
+use super::sideband::{Opening, Sideband, thread_of};
 use super::sorted::Sorted;
 use super::source::MergedRecords;
 use super::survey::Survey;
@@ -42,6 +43,9 @@ struct Decided {
     lanes: Vec<LaneSource>,
     /// The records about what existed before each input, which have no time.
     openings: Vec<Vec<Vec<u8>>>,
+    /// Those of further parts of the recording that starts first, still without a time, about
+    /// processes that the parts before do not describe.
+    more: Vec<Vec<u8>>,
 }
 
 /// A lane without its reader.
@@ -109,7 +113,11 @@ impl Plan {
                 );
             }
         }
-        let plans = lane_plans(&parts, &changes, time_conv);
+        let groups = match are_apart {
+            true => (0..parts.len()).collect(),
+            false => recordings_of(&parts),
+        };
+        let plans = lane_plans(&parts, &changes, &groups, time_conv);
         Ok((Self::decided(recording, ready, plans)?, notes))
     }
 
@@ -129,6 +137,8 @@ impl Plan {
         let mut inputs = Vec::with_capacity(lanes.len());
         let mut sources = Vec::with_capacity(lanes.len());
         let mut openings = Vec::with_capacity(lanes.len());
+        let mut more = Vec::new();
+        let mut described = HashSet::new();
         for (_, prepared, plan) in lanes {
             let Prepared {
                 name,
@@ -138,14 +148,26 @@ impl Plan {
             } = prepared;
             let mut opening = Vec::new();
             if plan.is_timed && !plan.is_empty {
+                let mut processes = Vec::new();
                 for record in survey.opening {
                     let raw = RawRecord::first(&record, own.endian, 0)?;
-                    let mut new = Vec::with_capacity(record.len().saturating_add(8));
-                    plan.changes
-                        .apply(&raw, &own.events, plan.opening, &mut new)
-                        .map_err(|error| error.inside(&name))?;
-                    opening.push(new);
+                    let changed = |time: Option<u64>| {
+                        let mut new = Vec::with_capacity(record.len().saturating_add(8));
+                        plan.changes
+                            .apply(&raw, &own.events, time, &mut new)
+                            .map_err(|error| error.inside(&name))?;
+                        Ok::<_, Error>(new)
+                    };
+                    opening.push(changed(plan.opening)?);
+                    let thread = thread_of(&raw, &own.events)?;
+                    if let Some(thread) = thread.filter(|thread| !thread.is_kernel()) {
+                        if plan.continues_first && !described.contains(&thread.pid) {
+                            more.push(changed(None)?);
+                        }
+                        processes.push(thread.pid);
+                    }
                 }
+                described.extend(processes);
             }
             openings.push(opening);
             inputs.push(input);
@@ -163,6 +185,7 @@ impl Plan {
                 recording,
                 lanes: sources,
                 openings,
+                more,
             }),
         })
     }
@@ -190,6 +213,7 @@ impl Plan {
             recording,
             lanes: sources,
             openings,
+            more,
         } = &*self.decided;
         let mut readers = readers.into_iter();
         let mut lanes = Vec::with_capacity(sources.len());
@@ -206,16 +230,17 @@ impl Plan {
             let blocks = Blocks::new(changed, has_thread);
             lanes.push(Lane::new(name.clone(), blocks, plan.clone(), aux));
         }
-        let mut known = Vec::with_capacity(openings.len());
-        for records in openings {
+        let opening_of = |records: &Vec<Vec<u8>>| {
             let mut opening = Opening::default();
             for record in records {
                 opening.push(record.clone(), recording.endian, &recording.events)?;
             }
-            known.push(opening);
-        }
+            Ok(opening)
+        };
+        let known: Vec<Opening> = openings.iter().map(opening_of).collect::<Result<_>>()?;
+        let more = opening_of(more)?;
         let sideband = Sideband::new(known, recording.endian, limits);
-        let merged = MergedRecords::new(recording.clone(), lanes, sideband)?;
+        let merged = MergedRecords::new(recording.clone(), lanes, sideband, more)?;
         Ok(Box::new(merged))
     }
 
@@ -379,10 +404,32 @@ fn time_conv_of(merge: &Merge, parts: &[Part<'_>], notes: &mut Vec<String>) -> O
     is_same.then_some(first)
 }
 
-/// Returns the start of each input in the result, and what is decided about it.
+/// Returns for each input the first input that is a part of the same recording. The kernel gives each
+/// ID to one event between two boots, so parts of a recording are those with the same event IDs.
+fn recordings_of(parts: &[Part<'_>]) -> Vec<usize> {
+    let mut by_id: HashMap<u64, (usize, &Attr)> = HashMap::new();
+    let mut recordings = Vec::with_capacity(parts.len());
+    for (at, part) in parts.iter().enumerate() {
+        let mut recording = at;
+        for event in part.recording.events.iter() {
+            for &id in event.ids.iter().filter(|&&id| id != 0) {
+                let (first, attr) = *by_id.entry(id).or_insert((recording, &event.attr));
+                if *attr == event.attr {
+                    recording = recording.min(first);
+                }
+            }
+        }
+        recordings.push(recording);
+    }
+    recordings
+}
+
+/// Returns the start of each input in the result, and what is decided about it. `recordings` says which
+/// inputs are parts of one recording.
 fn lane_plans(
     parts: &[Part<'_>],
     changes: &[Changes],
+    recordings: &[usize],
     time_conv: Option<usize>,
 ) -> Vec<(u64, LanePlan)> {
     let is_timed = parts
@@ -412,6 +459,7 @@ fn lane_plans(
         .enumerate()
         .min_by_key(|(_, start)| **start)
         .map(|(at, _)| at);
+    let recording_of = |at: usize| recordings.get(at);
     let mut plans: Vec<(u64, LanePlan)> = changes
         .iter()
         .zip(&starts)
@@ -425,6 +473,9 @@ fn lane_plans(
                 opening: (is_timed && !is_first).then(|| start.saturating_sub(1).max(1)),
                 is_empty: is_timed && !is_first && part.survey.spans.range().is_none(),
                 comes_after: false,
+                continues_first: is_timed
+                    && !is_first
+                    && earliest.is_some_and(|first| recording_of(first) == recording_of(at)),
                 openings: openings.map(|&time| change.time_of(time)).collect(),
                 gaps: HashMap::new(),
                 keeps_maps: at == 0,
@@ -435,7 +486,7 @@ fn lane_plans(
         })
         .collect();
     if is_timed {
-        find_gaps(parts, &mut plans);
+        find_gaps(parts, recordings, &mut plans);
     }
     plans
 }
@@ -447,7 +498,9 @@ fn moved(change: &Changes, range: Option<(u64, u64)>) -> Option<(u64, u64)> {
 }
 
 /// Finds the gaps: where all parts of recordings that started before have ended.
-fn find_gaps(parts: &[Part<'_>], plans: &mut [(u64, LanePlan)]) {
+///
+/// There is none between parts of a recording.
+fn find_gaps(parts: &[Part<'_>], recordings: &[usize], plans: &mut [(u64, LanePlan)]) {
     // Of each part of each recording: the start, the recording, the time of the gap before it, and
     // the last moment.
     let mut all = Vec::new();
@@ -467,11 +520,14 @@ fn find_gaps(parts: &[Part<'_>], plans: &mut [(u64, LanePlan)]) {
     }
     all.sort_unstable();
     let mut end = 0;
+    let mut started = HashSet::new();
     for (_, at, gap, last) in all {
+        let is_new = recordings.get(at).is_none_or(|of| started.insert(*of));
         if let Some((_, plan)) = plans.get_mut(at) {
+            let is_after = |time| is_new && end < time;
             match gap {
                 Some(gap) => drop(plan.gaps.insert(gap, end < gap)),
-                None => plan.comes_after = plan.opening.is_some_and(|opening| end < opening),
+                None => plan.comes_after = plan.opening.is_some_and(is_after),
             }
         }
         end = end.max(last);

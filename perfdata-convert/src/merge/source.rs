@@ -32,6 +32,8 @@ pub(super) struct MergedRecords {
     /// The inputs that have a next record: its time, and the index of the input.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     sideband: Sideband,
+    /// What else existed before the recording that starts first.
+    more: Option<Opening>,
     /// The counters in samples, if there are any.
     counters: Option<Counters>,
     block: Vec<u8>,
@@ -58,11 +60,12 @@ struct SameTime {
 }
 
 impl MergedRecords {
-    /// Merges `lanes`, which are in the order in which they start.
+    /// Merges `lanes`, which are in the order in which they start. `more` comes before the first one.
     pub(super) fn new(
         recording: Recording,
         mut lanes: Vec<Lane>,
         sideband: Sideband,
+        more: Opening,
     ) -> Result<Self> {
         let mut next = BinaryHeap::with_capacity(lanes.len());
         for (at, lane) in lanes.iter_mut().enumerate() {
@@ -77,6 +80,7 @@ impl MergedRecords {
             lanes,
             next,
             sideband,
+            more: Some(more),
             block: Vec::with_capacity(BLOCK.saturating_mul(2)),
             taken: 0,
             offset: 0,
@@ -197,7 +201,13 @@ impl MergedRecords {
             if plan.is_timed {
                 self.sideband.begin(at, &self.recording.events);
             }
-            return Ok(());
+            return match self.more.take() {
+                Some(more) => {
+                    let at = self.sideband.add(more)?;
+                    self.open(at)
+                }
+                None => Ok(()),
+            };
         };
         self.begin_inner()?;
         if plan.comes_after {

@@ -16,6 +16,7 @@ mod merge_perf;
 mod mutated_perf;
 mod names_perf;
 mod off_cpu_perf;
+mod parts_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
 mod same_machine_perf;

@@ -97,7 +97,7 @@ impl By {
     }
 
     /// Returns whether the parts depend on threads, so that a part needs no other processes.
-    pub(super) fn is_of_threads(self) -> bool {
+    pub fn is_of_threads(self) -> bool {
         matches!(self, By::Pid | By::Tid | By::Comm)
     }
 

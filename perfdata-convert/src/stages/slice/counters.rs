@@ -31,13 +31,13 @@ pub(super) struct Counters {
 type Key = (u64, Option<u32>);
 
 impl Counters {
-    /// Processes a sample. If it belongs to a `part`, sets the values for this part. Returns
-    /// whether a value changed.
-    pub(super) fn see(
+    /// Sets the values of a sample for one of its parts; [`pass`](Self::pass) then notes its own ones.
+    /// Returns whether a value changed.
+    pub(super) fn set_for(
         &mut self,
         sample: &mut Sample,
         is_inherited: bool,
-        part: Option<PartNumber>,
+        part: PartNumber,
     ) -> bool {
         let thread = sample.tid.map(|tid| tid.tid).filter(|_| is_inherited);
         let id = sample.identifier.or(sample.id);
@@ -47,27 +47,26 @@ impl Counters {
         let mut is_changed = false;
         for (id, value) in values(read, id) {
             let key = (id, thread);
-            let last = self.last.entry(key).or_default();
-            let difference = value.wrapping_sub(*last);
-            *last = *value;
-            if let Some(part) = part {
-                let sum = self.sums.entry((part, key)).or_default();
-                *sum = sum.wrapping_add(difference);
-                is_changed |= *value != *sum;
-                *value = *sum;
-            }
+            let last = self.last.get(&key).copied().unwrap_or(0);
+            let sum = self.sums.entry((part, key)).or_default();
+            *sum = sum.wrapping_add(value.wrapping_sub(last));
+            is_changed |= *value != *sum;
+            *value = *sum;
         }
         self.changed = self.changed.saturating_add(u64::from(is_changed));
         is_changed
     }
 
-    /// Processes a sample that belongs to no part.
+    /// Processes a sample after it was set for all of its parts.
     pub(super) fn pass(&mut self, sample: &SampleView<'_>, is_inherited: bool) {
         let thread = sample.tid().map(|tid| tid.tid).filter(|_| is_inherited);
         let own = sample.identifier().or(sample.id());
-        for (id, value) in sample.counters() {
-            self.last.insert((id.or(own).unwrap_or(0), thread), value);
-        }
+        let counters = sample.counters();
+        self.note_values(counters.map(|(id, value)| ((id.or(own).unwrap_or(0), thread), value)));
+    }
+
+    fn note_values(&mut self, values: impl Iterator<Item = (Key, u64)>) {
+        self.last.extend(values);
     }
 
     /// Returns a note for the user, if values changed.
@@ -169,7 +168,11 @@ mod tests {
         let mut values = Vec::new();
         for &(tid, value, is_kept) in samples {
             let mut sample = sample(tid, value);
-            counters.see(&mut sample, is_inherited, is_kept.then_some(0));
+            if is_kept {
+                counters.set_for(&mut sample, is_inherited, 0);
+            }
+            let thread = Some(tid).filter(|_| is_inherited);
+            counters.note_values([((7, thread), value)].into_iter());
             if is_kept {
                 values.extend(sample.read.and_then(|read| read.value));
             }

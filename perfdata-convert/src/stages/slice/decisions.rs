@@ -32,7 +32,8 @@ pub(crate) struct Decisions {
     pub(super) gaps: Gaps,
     /// Number of samples that no part contains.
     pub(super) other_samples: u64,
-    /// Number of samples of tracepoints that name a selected thread, which are not selected.
+    /// Number of samples of tracepoints that name a selected thread, which are not selected, or that
+    /// name threads of other parts, which do not contain them.
     pub(super) related_samples: u64,
     /// Names of all mappings.
     pub(super) names: Names,
@@ -87,6 +88,8 @@ pub(crate) enum PartKey {
 pub(super) struct Divided {
     /// For each record, the part that contains it if it is a sample, or [`SHARED`].
     pub(super) samples: Vec<PartNumber>,
+    /// The further parts of samples, by the numbers of the records, in ascending order.
+    pub(super) also: Vec<(u64, PartNumber)>,
     /// For each record that is not a sample, the first part that may contain it.
     pub(super) first: Vec<PartNumber>,
     /// The ordinals of those that only this part contains.
@@ -186,6 +189,18 @@ impl Decisions {
         Some(divided.samples.get(number).copied().unwrap_or(SHARED))
     }
 
+    /// Returns the parts of a sample beside that of [`part_of`](Self::part_of).
+    pub(super) fn also_of(&self, number: u64) -> impl Iterator<Item = PartNumber> {
+        let also = self
+            .divided
+            .as_ref()
+            .map_or(&[][..], |divided| &divided.also);
+        let first = also.partition_point(|&(other, _)| other < number);
+        let rest = also.get(first..).unwrap_or_default().iter();
+        rest.take_while(move |&&(other, _)| other == number)
+            .map(|&(_, part)| part)
+    }
+
     /// Returns whether `part` contains a record that is not a sample and that is not dropped.
     pub(super) fn has(&self, part: PartNumber, ordinal: u64) -> bool {
         self.divided
@@ -220,12 +235,18 @@ impl Decisions {
                 "left out {records} about tasks that no selected sample needs"
             ));
         }
-        if self.related_samples > 0 && !self.is_divided() {
+        if self.related_samples > 0 {
             let samples = number_of(self.related_samples, "sample");
-            notes.push(format!(
-                "{samples} of other threads are about the selected ones, such as switches to them: \
-                 --related keeps them"
-            ));
+            notes.push(match self.is_divided() {
+                true => format!(
+                    "{samples} are also about threads of other parts, such as switches to them: \
+                     --related adds them to these parts"
+                ),
+                false => format!(
+                    "{samples} of other threads are about the selected ones, such as switches to \
+                     them: --related keeps them"
+                ),
+            });
         }
         if self.has_lost_samples && self.is_divided() {
             notes.push("the numbers of lost samples of all parts are in the last one".into());
@@ -242,13 +263,12 @@ impl Decisions {
             let this = this.clone();
             let (mut number, mut ordinal) = (0u64, 0u64);
             Box::new(move |record: &RawRecord<'_>| {
-                let its = this.part_of(number);
-                number = number.saturating_add(1);
-                let is_in = match its {
+                let is_in = match this.part_of(number) {
                     None => false,
                     Some(SHARED) => this.has(part, ordinal),
-                    Some(its) => its == part,
+                    Some(its) => its == part || this.also_of(number).any(|also| also == part),
                 };
+                number = number.saturating_add(1);
                 if record.kind != RecordType::SAMPLE {
                     ordinal = ordinal.saturating_add(1);
                 }

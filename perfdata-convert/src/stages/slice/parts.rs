@@ -59,6 +59,8 @@ pub(super) struct Parts {
     /// Time of the first sample.
     start: Option<u64>,
     samples: Vec<PartNumber>,
+    /// The further parts of samples.
+    also: Vec<(u64, PartNumber)>,
     /// The records that are not samples, and the time of each; 0 if it has none.
     ordinals: Ordinals,
     times: Vec<u64>,
@@ -90,6 +92,7 @@ impl Parts {
             by_key: HashMap::default(),
             start: None,
             samples: Vec::new(),
+            also: Vec::new(),
             ordinals: Ordinals::default(),
             times: Vec::new(),
             keys: Vec::new(),
@@ -165,13 +168,8 @@ impl Parts {
         let key = self.key(facts, living)?;
         let part = self.part(key)?;
         if let Some(building) = self.list.get_mut(usize::from(part)) {
-            building.samples = building.samples.saturating_add(1);
+            building.add(facts.time);
             building.size = building.size.saturating_add(facts.size);
-            if let Some(time) = facts.time {
-                let first = building.first.unwrap_or(time);
-                building.first = Some(first.min(time));
-                building.last = building.last.max(Some(time));
-            }
         }
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         if self.samples.len() <= at {
@@ -180,6 +178,24 @@ impl Parts {
         if let Some(known) = self.samples.get_mut(at) {
             *known = part;
         }
+        Ok(part)
+    }
+
+    /// Adds a sample also to the part with this key, and returns this part.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub(super) fn sample_also(
+        &mut self,
+        number: u64,
+        key: Key,
+        time: Option<u64>,
+    ) -> Result<PartNumber> {
+        let part = self.part(key)?;
+        if let Some(building) = self.list.get_mut(usize::from(part)) {
+            building.add(time);
+        }
+        self.also.push((number, part));
         Ok(part)
     }
 
@@ -262,6 +278,11 @@ impl Parts {
             .held()
             .saturating_add(self.times.len().saturating_mul(8))
             .saturating_add(lists.saturating_mul(48))
+            .saturating_add(
+                self.also
+                    .len()
+                    .saturating_mul(size_of::<(u64, PartNumber)>()),
+            )
             .saturating_add(self.list.len().saturating_mul(96))
     }
 
@@ -274,6 +295,7 @@ impl Parts {
             by_key,
             start,
             mut samples,
+            also,
             times,
             keys,
             only,
@@ -281,13 +303,29 @@ impl Parts {
             at_end,
             ..
         } = self;
-        let (list, new) = arrange(list, by.is_ordered());
+        let (mut list, new) = arrange(list, by.is_ordered());
         let renumber = |part: PartNumber| new.get(usize::from(part)).copied().unwrap_or(part);
         for part in samples.iter_mut().filter(|part| **part != SHARED) {
             *part = renumber(*part);
         }
+        // Several keys may have become one part, which contains a sample once.
+        let mut all: Vec<(u64, PartNumber)> = Vec::with_capacity(also.len());
+        let mut also: Vec<_> = also
+            .into_iter()
+            .map(|(at, part)| (at, renumber(part)))
+            .collect();
+        also.sort_unstable();
+        for (number, part) in also {
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let is_repeated = samples.get(at) == Some(&part) || all.last() == Some(&(number, part));
+            match list.get_mut(usize::from(part)) {
+                Some(part) if is_repeated => part.samples = part.samples.saturating_sub(1),
+                _ => all.push((number, part)),
+            }
+        }
         let mut divided = Divided {
             samples,
+            also: all,
             ..Divided::default()
         };
         // A record about a key without a part belongs to those of all other keys.
@@ -379,6 +417,16 @@ fn arrange(list: Vec<Building>, is_ordered: bool) -> (Vec<Building>, Vec<PartNum
 }
 
 impl Building {
+    /// Adds a sample.
+    fn add(&mut self, time: Option<u64>) {
+        self.samples = self.samples.saturating_add(1);
+        if let Some(time) = time {
+            let first = self.first.unwrap_or(time);
+            self.first = Some(first.min(time));
+            self.last = self.last.max(Some(time));
+        }
+    }
+
     /// Returns this part with the samples of another one.
     fn with(self, other: Building) -> Building {
         let known = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b);

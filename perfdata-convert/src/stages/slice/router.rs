@@ -200,6 +200,7 @@ impl Router {
         match self.decisions.part_of(number) {
             None => To::Nowhere,
             Some(SHARED) => To::Shared,
+            Some(_) if self.decisions.also_of(number).next().is_some() => To::Special,
             Some(part) => To::Part(part),
         }
     }
@@ -345,38 +346,49 @@ impl Router {
         outlets.write(part, &decoded)
     }
 
-    /// Processes a sample of a recording with counter values.
+    /// Processes a sample of a recording with counter values, or one of several parts.
     fn sample(
         &mut self,
         record: &RawRecord<'_>,
         number: u64,
         outlets: &mut impl Outlets,
     ) -> Result<()> {
-        // A sample of an unknown event is in one part, too.
-        let part = self.decisions.part_of(number);
+        let decisions = self.decisions.clone();
         self.in_round = self.in_round.saturating_add(1);
-        let written = part.filter(|part| outlets.parts().contains(part));
-        if let Some(part) = written {
-            self.keep(part, 1);
-        }
+        // A sample of an unknown event is in one part, too.
         let recording = outlets.recording();
-        if let Some((event, view)) = recording.events.look(record) {
-            let is_inherited = counters::is_inherited(event, &recording.events);
-            if part.is_none() {
-                self.counters.pass(&view, is_inherited);
-                return Ok(());
+        let event = recording.events.look(record).map(|(event, _)| event);
+        let event = event.filter(|_| self.has_counters);
+        let is_inherited = event.map(|event| counters::is_inherited(event, &recording.events));
+        let own = decisions.part_of(number);
+        for part in own.into_iter().chain(decisions.also_of(number)) {
+            let is_written = outlets.parts().contains(&part);
+            if is_written {
+                self.keep(part, 1);
             }
-            let mut decoded = survey::decode(record, recording)?;
-            if let Body::Sample(sample) = &mut decoded.body {
-                let is_changed = self.counters.see(sample, is_inherited, part);
+            let mut changed = None;
+            if let Some(is_inherited) = is_inherited {
+                let mut decoded = survey::decode(record, outlets.recording())?;
+                if let Body::Sample(sample) = &mut decoded.body
+                    && self.counters.set_for(sample, is_inherited, part)
+                {
+                    changed = Some(decoded);
+                }
                 let held = self.counters.held() as u64;
                 outlets.limits().check_metadata("counters", held)?;
-                if let (true, Some(part)) = (is_changed, written) {
-                    return outlets.write(part, &decoded);
-                }
+            }
+            match changed {
+                _ if !is_written => {}
+                Some(changed) => outlets.write(part, &changed)?,
+                None => outlets.record(part, record)?,
             }
         }
-        written.map_or(Ok(()), |part| outlets.record(part, record))
+        if let Some(is_inherited) = is_inherited
+            && let Some((_, view)) = outlets.recording().events.look(record)
+        {
+            self.counters.pass(&view, is_inherited);
+        }
+        Ok(())
     }
 }
 

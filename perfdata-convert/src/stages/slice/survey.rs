@@ -11,7 +11,7 @@ use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::read::{ByTime, Limits, RecordRef};
 use perfdata_core::record::{
-    Body, RawRecord, Record, RecordType, Tid, deferred_cookie, is_known_time, is_moment,
+    Body, RawRecord, Record, RecordType, SampleView, Tid, deferred_cookie, is_known_time, is_moment,
 };
 use perfdata_session::Machine;
 
@@ -40,6 +40,8 @@ struct Undecided {
     task: Option<(Machine, u32)>,
     /// Thread and cookie of its deferred callchain.
     cookie: Option<(u32, u64)>,
+    /// The keys and processes of other threads that it names.
+    named: Vec<(Key, u32)>,
 }
 
 /// The first pass.
@@ -434,6 +436,7 @@ impl Survey<'_> {
             cookie: deferred_cookie(view.callchain())
                 .zip(tid)
                 .map(|(cookie, tid)| (tid.tid, cookie)),
+            named: self.named(record.recording(), event, &view, facts.key),
         };
         if !is_matched || !self.is_nth() {
             self.decide(sample, false)?;
@@ -479,13 +482,70 @@ impl Survey<'_> {
             return Ok(());
         }
         let part = self.place(sample.number, &sample.facts)?;
+        self.is_in(&sample, part);
+        if sample.named.is_empty() {
+            return Ok(());
+        }
+        if !self.select.related {
+            let others = &mut self.decisions.related_samples;
+            *others = others.saturating_add(1);
+            return Ok(());
+        }
+        for &(key, _) in &sample.named {
+            let Some(parts) = &mut self.parts else {
+                break;
+            };
+            let part = parts.sample_also(sample.number, key, sample.facts.time)?;
+            self.is_in(&sample, part);
+        }
+        Ok(())
+    }
+
+    /// Notes that a part contains a sample.
+    fn is_in(&mut self, sample: &Undecided, part: PartNumber) {
         if let Some(key) = sample.cookie {
             self.deferred.sample(key, Some(part));
         }
         if let Some((machine, pid)) = sample.task {
             self.processes.sample(machine, pid, part);
         }
-        Ok(())
+        if self.select.related {
+            for &(_, pid) in &sample.named {
+                self.processes.sample(Machine::HOST, pid, part);
+            }
+        }
+    }
+
+    /// Returns the keys and processes of the threads that a sample names, except `own`, if samples are
+    /// divided by threads.
+    fn named(
+        &mut self,
+        recording: &Recording,
+        event: usize,
+        view: &SampleView<'_>,
+        own: Key,
+    ) -> Vec<(Key, u32)> {
+        let mut named: Vec<(Key, u32)> = Vec::new();
+        let Some(by) = self.parts.as_ref().map(Parts::by) else {
+            return named;
+        };
+        if !by.is_of_threads() {
+            return named;
+        }
+        for tid in self.related.tasks_of(recording, event, view) {
+            let thread = self.tasks.named(tid);
+            let pid = thread.map_or(tid, |(pid, _)| pid);
+            let key = match by {
+                By::Pid => Key::Pid(pid),
+                By::Tid => Key::Tid(tid),
+                _ => thread.map_or(Key::Other, |(_, comm)| Key::Comm(comm)),
+            };
+            let is_known = named.iter().any(|&(known, _)| known == key);
+            if key != own && key != Key::Other && !is_known {
+                named.push((key, pid));
+            }
+        }
+        named
     }
 
     /// Adds a sample to its part.

@@ -83,6 +83,15 @@ impl Tasks {
         }
     }
 
+    /// Returns the process and the name of a thread that a tracepoint names; `None` if nothing is known
+    /// of it but its ID.
+    pub(super) fn named(&mut self, tid: u32) -> Option<(u32, CommId)> {
+        let known = Tid { pid: u32::MAX, tid };
+        let id = self.threads.find(Machine::HOST, &known)?;
+        let thread = self.threads.get(id)?;
+        Some((thread.pid, thread.comm))
+    }
+
     /// Returns the process of a thread: that of its COMM or FORK record, otherwise that of its
     /// first sample.
     pub(super) fn pid_of(&mut self, tid: &Tid) -> u32 {
