@@ -1,5 +1,6 @@
-//! Leaves out all feature sections but those that are named, and says which went. Compressed
-//! records become plain, since they could not be read without their section:
+//! Leaves out all feature sections but those that are named, and says which went. A file keeps an
+//! empty HOSTNAME. Compressed records become plain, since they could not be read without their
+//! section:
 //!
 //!     cargo run -p perfdata-convert --example strip_features -- perf.data bare.data ARCH EVENT_DESC
 

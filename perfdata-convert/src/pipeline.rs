@@ -287,8 +287,10 @@ impl Conversion {
             self.stages.insert(at, Box::new(standard));
         }
         add_container(&mut self.stages, found, to, self.limits);
-        if to == ContainerKind::File && source.is_damaged() {
-            self.stages.push(Box::new(FileFeatures::default()));
+        if to == ContainerKind::File && !is_copy {
+            let is_other = source.is_damaged() || source.is_merged();
+            let from = if is_other { ContainerKind::Pipe } else { found };
+            add_file_features(&mut self.stages, &recording, from);
         }
         Ok((
             Ready {
@@ -445,6 +447,16 @@ fn begin(
         steps.push(step);
     }
     Ok(steps)
+}
+
+/// Adds the stage that adds sections which readers of files rely on. `from` is the container of the
+/// input, or a pipe if sections may be missing that the input had.
+fn add_file_features(stages: &mut Vec<Box<dyn Stage>>, recording: &Recording, from: ContainerKind) {
+    let features = match stages.iter().any(|stage| checks(&**stage)) {
+        true => FileFeatures::of_checked(recording, from),
+        false => FileFeatures::of(recording, from),
+    };
+    stages.push(Box::new(features));
 }
 
 /// Inserts the stages that change the container, and that compress the records of the output.

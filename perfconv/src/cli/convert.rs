@@ -102,6 +102,12 @@ pub struct ConvertArgs {
     /// What others may learn from the recording.
     #[command(flatten)]
     pub sharing: SanitizeArgs,
+    /// Take missing sections from another recording of the machine, or from this machine ("system")
+    ///
+    /// Formats of tracepoints, PMUs, topology, names of host and kernel, if nothing in INPUT contradicts
+    /// them. "system" requires that INPUT names the running kernel, or has its address.
+    #[arg(long, value_name = "FILE|system", value_hint = ValueHint::FilePath, hide_short_help = true, help_heading = FEATURES)]
+    pub features_from: Option<PathBuf>,
     /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,

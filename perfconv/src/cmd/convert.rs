@@ -23,6 +23,7 @@ use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
+use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::sanitize::Sanitize;
 use perfdata_convert::stages::slice::Slice;
@@ -164,6 +165,11 @@ fn stages_after_selection(
     limits: Limits,
 ) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    match args.features_from.as_deref() {
+        Some(name) if name == Path::new("system") => stages.push(Box::new(FeaturesFrom::system())),
+        Some(path) => stages.push(Box::new(FeaturesFrom::recording(path, limits)?)),
+        None => {}
+    }
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
     }
@@ -248,6 +254,11 @@ fn sanitize(args: &ConvertArgs) -> Result<Option<Sanitize>> {
         ),
         ("--set", !args.set.is_empty(), NEW),
         ("--set-raw", !args.set_raw.is_empty(), NEW),
+        (
+            "--features-from",
+            args.features_from.is_some(),
+            "add the sections first",
+        ),
         (
             "--jit",
             args.jit.jit,

@@ -87,7 +87,7 @@ pub(super) fn unite(
         recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(name))?;
     }
     unite_times(merge, parts, changes, &mut recording, &mut notes)?;
-    tracing::unite(parts, &mut recording)?;
+    tracing::unite(parts, &mut recording, &mut notes)?;
     bpf::unite(parts, changes, &mut recording)?;
     build_ids::unite(parts, changes, &mut recording, &mut notes)?;
     Ok(United { recording, notes })

@@ -11,20 +11,34 @@ use perfdata_core::wire::{CStr, Counted};
 use super::checks::{Part, differ, refused};
 use super::features::set_unless_equal;
 use crate::error::Result;
+use crate::leftover::without_place;
 
-/// Unites the formats.
+/// Unites the formats. Leaves out sections that cannot be read, with a note.
 ///
 /// # Errors
 /// Two recordings describe an event, or the head of all events, in different ways.
-pub(super) fn unite(parts: &[Part<'_>], recording: &mut Recording) -> Result<()> {
+pub(super) fn unite(
+    parts: &[Part<'_>],
+    recording: &mut Recording,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     let mut united: Option<(&str, TracingData)> = None;
     let mut is_changed = false;
     for part in parts {
         let Some(section) = part.recording.feature(FeatureId::TRACING_DATA) else {
             continue;
         };
-        let Feature::TracingData(own) = section?.value else {
-            continue;
+        let own = match section.map(|section| section.value) {
+            Ok(Feature::TracingData(own)) => own,
+            Ok(_) => continue,
+            Err(error) => {
+                // The bytes in the result may be these.
+                recording.features.remove(&FeatureId::TRACING_DATA);
+                is_changed = true;
+                let why = without_place(&error);
+                notes.push(format!("left out TRACING_DATA of {}: {why}", part.name));
+                continue;
+            }
         };
         match &mut united {
             None => united = Some((part.name, own)),

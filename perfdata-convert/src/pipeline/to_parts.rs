@@ -17,8 +17,8 @@ use super::chain::{Chain, Sink, Step, Writer, compression};
 use super::link::{CompressedRecords, Link};
 use super::stage::{Requirements, Stage};
 use super::{
-    Form, Opened, Summary, add_container, begin, file_plan, look_ahead, pipe_plan, pump,
-    shared_bytes,
+    Form, Opened, Summary, add_container, add_file_features, begin, file_plan, look_ahead,
+    pipe_plan, pump, shared_bytes,
 };
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -148,6 +148,9 @@ impl PartConversion<'_> {
         look_ahead(&mut stages, &filtered, recording, self.to).map_err(Error::of_records)?;
         UpdateTimes::behind(self.decisions.times.clone(), &mut stages, from, self.to);
         add_container(&mut stages, from, self.to, source.limits());
+        if self.to == ContainerKind::File {
+            add_file_features(&mut stages, recording, from);
+        }
         let mut recording = recording.clone();
         let mut layout = container_layout.clone();
         let limits = source.limits();

@@ -1,7 +1,9 @@
 //! The feature sections that every file of perf has, and that readers rely on.
 //!
-//! The driver adds this stage to the recovery of a damaged recording: killed recordings have no
-//! sections at all, because perf writes them at the end.
+//! The driver adds this stage to every conversion to a file except an exact copy: killed recordings
+//! have no sections at all, because perf writes them at the end, and streams may have none. If the
+//! input is an undamaged file, this stage adds only what the conversion removed, and HOSTNAME if the
+//! byte order changes: nothing else of a file changes that was not requested.
 //!
 //! - perf finds the width of the words of the feature bitmap in a file of the other byte order by
 //!   the bit of HOSTNAME (tools/perf/util/header.c, `perf_file_header__read`), and the parser of
@@ -10,11 +12,12 @@
 //! - Without ARCH, readers take the machine for their own one.
 //! - perf refuses a file with a tracepoint whose format it does not find in TRACING_DATA.
 
-use perfdata_core::Recording;
-use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::attr::EventType;
+use perfdata_core::{Endian, Recording};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{ElfMachine, EventDescs, Feature, FeatureId, Section};
+use perfdata_core::header::ContainerKind;
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::HeaderString;
@@ -22,12 +25,21 @@ use perfdata_tracepoint::{Formats, Like};
 
 use super::tracepoint_formats::common_formats;
 use crate::error::Result;
-use crate::inspect::verify::{lacks_tracing_data, wrong_end};
+use crate::inspect::verify::{has_raw_data, lacks_tracing_data, wrong_end};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
 /// Adds the sections that readers rely on.
-#[derive(Default)]
 pub(crate) struct FileFeatures {
+    /// The sections of the input.
+    before: Vec<FeatureId>,
+    /// The byte order of the input.
+    endian: Endian,
+    /// Whether the input is an undamaged file.
+    is_file: bool,
+    /// Whether an architecture is added.
+    adds_arch: bool,
+    /// Whether the output contains nothing of the input's container.
+    is_new: bool,
     /// Whether the file cannot contain sections.
     is_full: bool,
     /// Sections that cannot be read, and keep their entries in the feature table.
@@ -43,8 +55,45 @@ pub(crate) struct FileFeatures {
 }
 
 impl FileFeatures {
+    /// Returns the stage. `recording` is the model of the input, and `from` its container, or a
+    /// pipe if sections may be missing that the input had.
+    pub(crate) fn of(recording: &Recording, from: ContainerKind) -> Self {
+        let is_file = from == ContainerKind::File;
+        FileFeatures {
+            before: recording.features.keys().copied().collect(),
+            endian: recording.endian,
+            is_file,
+            // A section that was dropped is not found again in the records.
+            adds_arch: !is_file && !recording.features.contains_key(&FeatureId::ARCH),
+            is_new: false,
+            is_full: false,
+            lost: Vec::new(),
+            names: EventNames::default(),
+            reads_names: false,
+            arch: None,
+            reads_mappings: false,
+            added: Vec::new(),
+            has_common_formats: false,
+        }
+    }
+
+    /// Returns the stage for an output that contains nothing of the input's container, and is
+    /// checked: the check knows nothing of an architecture that the input did not name.
+    pub(crate) fn of_checked(recording: &Recording, from: ContainerKind) -> Self {
+        FileFeatures {
+            adds_arch: false,
+            is_new: true,
+            ..FileFeatures::of(recording, from)
+        }
+    }
+
     fn lacks(&self, recording: &Recording, id: FeatureId) -> bool {
-        !self.is_full && !recording.features.contains_key(&id) && !self.lost.contains(&id)
+        let is_due = match id {
+            FeatureId::ARCH => self.adds_arch,
+            FeatureId::HOSTNAME if self.endian != recording.endian => true,
+            id => !self.is_file || self.before.contains(&id),
+        };
+        is_due && !self.is_full && !recording.features.contains_key(&id) && !self.lost.contains(&id)
     }
 
     fn add(&mut self, recording: &mut Recording, id: FeatureId, value: Feature) -> Result<()> {
@@ -98,7 +147,9 @@ impl Stage for FileFeatures {
         recording: &mut Recording,
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
-        if let ContainerLayout::File(file) = container_layout {
+        if let ContainerLayout::File(file) = container_layout
+            && !self.is_new
+        {
             self.lost = file.lost_sections().map(|(id, _)| id).collect();
             self.is_full = !file.has_room_for_features() || wrong_end(file).is_some();
         }
@@ -180,68 +231,86 @@ impl Stage for FileFeatures {
     }
 }
 
-/// Returns whether samples of tracepoints contain data that formats describe: counts of `perf stat`
-/// have none, and it writes no formats.
-fn has_raw_data(recording: &Recording) -> bool {
-    let mut events = recording.events.iter();
-    events.any(|event| {
-        event.attr.kind == EventType::TRACEPOINT && event.attr.sample_type.has(SampleType::RAW)
-    })
+/// The architectures, as shown by `uname -m`. Those of 32-bit machines are not among them: their
+/// programs also run on 64-bit ones.
+const ARCHITECTURES: [Architecture; 5] = [
+    Architecture {
+        name: "x86_64",
+        machine: Some(ElfMachine::X86_64),
+        release: &[".x86_64", "-amd64"],
+        libraries: &["/x86_64-linux-gnu/", "/ld-linux-x86-64.so.2"],
+    },
+    Architecture {
+        name: "aarch64",
+        machine: Some(ElfMachine::AARCH64),
+        release: &[".aarch64", "-arm64"],
+        libraries: &["/aarch64-linux-gnu/", "/ld-linux-aarch64.so.1"],
+    },
+    Architecture {
+        name: "s390x",
+        machine: Some(ElfMachine::S390),
+        release: &[".s390x", "-s390x"],
+        libraries: &["/s390x-linux-gnu/"],
+    },
+    Architecture {
+        name: "ppc64le",
+        machine: None,
+        release: &[".ppc64le", "-powerpc64le"],
+        libraries: &["/powerpc64le-linux-gnu/"],
+    },
+    Architecture {
+        name: "riscv64",
+        machine: None,
+        release: &[".riscv64", "-riscv64"],
+        libraries: &["/riscv64-linux-gnu/"],
+    },
+];
+
+/// What tells an architecture.
+struct Architecture {
+    name: &'static str,
+    /// The number in E_MACHINE, if only machines of this architecture have it.
+    machine: Option<ElfMachine>,
+    /// The ends of kernel releases of distributions.
+    release: &'static [&'static str],
+    /// Parts of the paths of mapped libraries.
+    libraries: &'static [&'static str],
+}
+
+impl Architecture {
+    fn find(is_it: impl Fn(&Architecture) -> bool) -> Option<&'static str> {
+        let mut all = ARCHITECTURES.iter();
+        all.find(|arch| is_it(arch)).map(|arch| arch.name)
+    }
 }
 
 /// Returns the architecture that other features tell, as shown by `uname -m`.
 fn arch_of(recording: &Recording) -> Option<&'static str> {
     let section = |id| recording.feature(id).and_then(|section| section.ok());
     let machine = match section(FeatureId::E_MACHINE).map(|section| section.value) {
-        Some(Feature::EMachine(machine)) => match machine.e_machine {
-            ElfMachine::X86_64 => Some("x86_64"),
-            ElfMachine::AARCH64 => Some("aarch64"),
-            ElfMachine::S390 => Some("s390x"),
-            _ => None,
-        },
+        Some(Feature::EMachine(machine)) => {
+            Architecture::find(|arch| arch.machine == Some(machine.e_machine))
+        }
         _ => None,
     };
     let release = || match section(FeatureId::OSRELEASE) {
         Some(Section {
             value: Feature::OsRelease(release),
             ..
-        }) => arch_of_release(release.text()),
+        }) => Architecture::find(|arch| {
+            let mut ends = arch.release.iter();
+            ends.any(|end| release.text().ends_with(end.as_bytes()))
+        }),
         _ => None,
     };
     machine.or_else(release)
 }
 
-/// Returns the architecture at the end of a kernel release of a distribution.
-fn arch_of_release(release: &[u8]) -> Option<&'static str> {
-    let names: [(&[u8], _); 10] = [
-        (b".x86_64", "x86_64"),
-        (b"-amd64", "x86_64"),
-        (b".aarch64", "aarch64"),
-        (b"-arm64", "aarch64"),
-        (b".s390x", "s390x"),
-        (b"-s390x", "s390x"),
-        (b".ppc64le", "ppc64le"),
-        (b"-powerpc64le", "ppc64le"),
-        (b".riscv64", "riscv64"),
-        (b"-riscv64", "riscv64"),
-    ];
-    let mut names = names.into_iter();
-    names.find_map(|(end, arch)| release.ends_with(end).then_some(arch))
-}
-
-/// Returns the architecture of a machine on which a file in a folder of libraries is mapped. Those of
-/// 32-bit machines tell nothing: their programs also run on 64-bit ones.
+/// Returns the architecture of a machine on which a file in a folder of libraries is mapped.
 fn arch_of_path(path: &[u8]) -> Option<&'static str> {
-    let folders: [(&[u8], _); 7] = [
-        (b"/x86_64-linux-gnu/", "x86_64"),
-        (b"/ld-linux-x86-64.so.2", "x86_64"),
-        (b"/aarch64-linux-gnu/", "aarch64"),
-        (b"/ld-linux-aarch64.so.1", "aarch64"),
-        (b"/s390x-linux-gnu/", "s390x"),
-        (b"/powerpc64le-linux-gnu/", "ppc64le"),
-        (b"/riscv64-linux-gnu/", "riscv64"),
-    ];
-    let is_in = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
-    let mut folders = folders.into_iter();
-    folders.find_map(|(part, arch)| is_in(part).then_some(arch))
+    let contains = |part: &str| {
+        let mut windows = path.windows(part.len());
+        windows.any(|window| window == part.as_bytes())
+    };
+    Architecture::find(|arch| arch.libraries.iter().copied().any(contains))
 }

@@ -10,6 +10,7 @@ pub mod decompress;
 mod device;
 pub mod edit;
 pub mod expand_off_cpu;
+pub mod features_from;
 pub(crate) mod file_features;
 pub(crate) mod from_directory;
 mod from_json;

@@ -63,7 +63,7 @@ pub(crate) fn common_formats(
     let mut systems: BTreeMap<String, Vec<File<u64>>> = BTreeMap::new();
     for (id, at) in by_id {
         let (system, name) =
-            split(&name(at)).unwrap_or_else(|| ("unknown".to_owned(), format!("tracepoint_{id}")));
+            split(&name(at)).unwrap_or_else(|| (UNKNOWN.to_owned(), format!("{MADE}{id}")));
         let format = format!("name: {name}\nID: {id}\n{COMMON_FIELDS}");
         let formats = systems.entry(system).or_default();
         formats.push(file(&format));
@@ -99,6 +99,29 @@ pub(crate) fn common_formats(
             saved_cmdlines: Some(File::default()),
         },
     }
+}
+
+/// The system and the start of the name of a tracepoint that a recording does not name.
+const UNKNOWN: &str = "unknown";
+const MADE: &str = "tracepoint_";
+
+/// Returns whether the name of an event was made by [`common_formats`].
+pub(crate) fn is_made_name(name: &[u8]) -> bool {
+    let name = name.strip_prefix(UNKNOWN.as_bytes());
+    let name = name.and_then(|name| name.strip_prefix(b":"));
+    name.is_some_and(|name| name.starts_with(MADE.as_bytes()))
+}
+
+/// Returns whether tracing data contain only formats of [`common_formats`].
+pub(crate) fn has_only_common_formats(data: &TracingData) -> bool {
+    let formats = || {
+        data.body
+            .systems
+            .iter()
+            .flat_map(|system| system.formats.iter())
+    };
+    formats().count() > 0
+        && formats().all(|File(format)| format.ends_with(COMMON_FIELDS.as_bytes()))
 }
 
 fn file(text: &str) -> File<u64> {

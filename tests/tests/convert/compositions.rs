@@ -110,7 +110,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new("compat 6.12", || {
         Box::new(Compat::new("6.12".parse().expect("a release")))
     }),
-    Operation::new("drop HOSTNAME", || edit("HOSTNAME", Change::Drop)),
+    Operation::new("drop CMDLINE", || edit("CMDLINE", Change::Drop)),
     Operation::new("set CPUDESC", || {
         edit("CPUDESC", Change::Set("none".into()))
     }),

@@ -128,6 +128,14 @@ const CHANGED: &[Changed] = &[
     },
 ];
 
+/// The sections that every file gets, because readers rely on them.
+const ADDED: [FeatureId; 4] = [
+    FeatureId::TRACING_DATA,
+    FeatureId::HOSTNAME,
+    FeatureId::ARCH,
+    FeatureId::EVENT_DESC,
+];
+
 fn comes_back(recording: &Recording) -> Result<(), String> {
     match recording.form {
         Some(Form {
@@ -227,8 +235,13 @@ fn nothing_differs(before: &Path, after: &Path, whole: &Whole) -> Result<(), Str
         let is_moved = (line.starts_with("HEADER_BUILD_ID record: only in ")
             || (line.starts_with("feature ") && line.contains(": only in B: ")))
             && has_metadata;
-        // perf stat writes no EVENT_DESC: it is created from the names in EVENT_UPDATE records.
-        let is_made = line.starts_with("feature EVENT_DESC: only in B: ") && has(RecordType::STAT);
+        // The file had to have them.
+        let is_made = ADDED
+            .iter()
+            .any(|id| line.starts_with(&format!("feature {id}: only in B: ")));
+        // The names of common formats, where the recording has none.
+        let is_made =
+            is_made || (line.starts_with("event ") && line.contains("unknown:tracepoint_"));
         let is_known = CHANGED.iter().any(|changed| {
             line.starts_with(&format!("feature {}: ", changed.id)) && (changed.applies)(whole)
         });
@@ -283,7 +296,8 @@ fn same_model(before: &Whole, after: &Whole) -> Result<(), String> {
         .copied()
         .collect();
     for id in ids {
-        if old.features.get(&id) == new.features.get(&id) {
+        let is_added = ADDED.contains(&id) && !old.features.contains_key(&id);
+        if is_added || old.features.get(&id) == new.features.get(&id) {
             continue;
         }
         // perf inject leaves features among the records, too.

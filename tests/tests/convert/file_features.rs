@@ -1,16 +1,19 @@
-//! The feature sections that readers of a file rely on: recovered recordings have them.
+//! The feature sections that readers of a file rely on: every written file has them.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::recover::Recover;
+use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::feature::{Feature, FeatureId};
+use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
-use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::convert::{Converted, Whole, convert};
 use perfdata_tests::recordings::{fixture, fixtures_dir};
 use perfdata_tests::{perf, skipped};
 use tempfile::TempDir;
@@ -66,18 +69,27 @@ fn recovered(path: &Path) -> (PathBuf, Vec<String>) {
     (output, recovery.expect("it is recovered").summary.notes)
 }
 
+/// Returns what `perf script` shows, or the error.
+fn samples_of(perf: &perf::Perf, path: &Path) -> Result<String, String> {
+    let mut command = perf.command();
+    command
+        .args(["script", "-F", "comm,tid,time,event,ip", "-i"])
+        .arg(path);
+    let said = perf::run(command).expect("perf runs");
+    let is_shown = said.success();
+    is_shown.then_some(said.stdout).ok_or(said.stderr)
+}
+
 /// Returns what `perf script` of each perf shows, of both byte orders.
 fn samples(path: &Path) -> Vec<(&'static str, String)> {
-    let samples = |perf: &'static perf::Perf| {
-        let mut command = perf.command();
-        command
-            .args(["script", "-F", "comm,tid,time,event,ip", "-i"])
-            .arg(path);
-        let said = perf::run(command).expect("perf runs");
-        assert!(said.success(), "{perf}: {}", said.stderr);
-        (perf.name, said.stdout)
-    };
-    perf::all().iter().map(samples).collect()
+    let all = perf::all().iter().map(|perf| {
+        let shown = samples_of(perf, path);
+        (
+            perf.name,
+            shown.unwrap_or_else(|said| panic!("{perf}: {said}")),
+        )
+    });
+    all.collect()
 }
 
 /// A recovered recording is read by perfs of both byte orders, in both byte orders.
@@ -183,6 +195,113 @@ fn recovered_recordings_with_tracepoints_are_opened() {
             assert_eq!(events(perf, path).len(), samples_in(path), "{perf}");
         }
     }
+}
+
+/// Returns the result of dropping a section.
+fn without(name: &str, path: &Path) -> Converted {
+    let edit = Edit::new([(name.to_owned(), Change::Drop)]).expect("a feature");
+    convert(path, None, vec![Box::new(edit)]).expect("it is converted")
+}
+
+/// A dropped section is replaced by what readers need of it.
+#[test]
+fn dropped_sections_leave_what_readers_need() {
+    let plain = fixture("6.1-x86_64-file-default").path;
+    let (_, arch, names) = features(&plain);
+    let dropped = without("HOSTNAME", &plain);
+    let expected = (Some(String::new()), arch.clone(), names.clone());
+    assert_eq!(features(&dropped.path()), expected);
+    let note = "added HOSTNAME, which readers of files rely on";
+    assert_eq!(dropped.summary.notes, [note]);
+    let dropped = without("EVENT_DESC", &plain);
+    assert_eq!(features(&dropped.path()).2, names);
+    // Nobody invents an architecture.
+    assert_eq!(features(&without("ARCH", &plain).path()).1, None);
+
+    let tracepoints = fixture("6.1-i386-file-tp-mixed").path;
+    let dropped = without("TRACING_DATA", &tracepoints);
+    let [note] = &dropped.summary.notes[..] else {
+        panic!("{:?}", dropped.summary.notes);
+    };
+    assert!(note.starts_with("added TRACING_DATA with the common fields"));
+    for perf in perf::all() {
+        let shown = events(perf, &dropped.path()).len();
+        assert_eq!(shown, samples_in(&tracepoints), "{perf}");
+    }
+}
+
+/// An undamaged file that lacked a section keeps lacking it, except HOSTNAME in another byte order.
+#[test]
+fn nothing_is_added_to_files_that_need_no_more_than_before() {
+    let made_by_perf = fixture("6.12-x86_64-file-pipe-conv").path;
+    assert_eq!(features(&made_by_perf).0, None);
+    let edited = without("CMDLINE", &made_by_perf);
+    assert_eq!(features(&edited.path()).0, None);
+    let swap = Box::new(Swap::new(Target::Other, Unknown::Error));
+    let swapped = convert(&made_by_perf, None, vec![swap]).expect("it is swapped");
+    assert_eq!(features(&swapped.path()).0, Some(String::new()));
+    for perf in perf::all() {
+        // Some perfs are too old for the attributes, or of the other byte order.
+        if let Ok(expected) = samples_of(perf, &made_by_perf) {
+            assert_eq!(samples_of(perf, &swapped.path()), Ok(expected), "{perf}");
+        }
+    }
+}
+
+/// A stream of `perf stat` has no sections, and the file is read by perfs of both byte orders.
+#[test]
+fn files_of_streams_have_them() {
+    let stream = fixture("6.1-x86_64-pipe-stat").path;
+    let file = Some(ContainerKind::File);
+    let made = convert(&stream, file, Vec::new()).expect("it is converted");
+    let (host, _, names) = features(&made.path());
+    assert_eq!(host, Some(String::new()));
+    assert!(names.is_some());
+    let swap = Box::new(Swap::new(Target::Other, Unknown::Error));
+    let swapped = convert(&stream, file, vec![swap]).expect("it is converted");
+    let counts = |perf: &perf::Perf, path: &Path| {
+        let mut command = perf.command();
+        command.args(["stat", "report", "-i"]).arg(path);
+        let said = perf::run(command).expect("perf runs");
+        assert!(said.success(), "{perf}: {}", said.stderr);
+        said.stderr
+            .lines()
+            .filter(|line| line.contains("msec"))
+            .count()
+    };
+    for perf in perf::all() {
+        let all = [made.path(), swapped.path()].map(|path| counts(perf, &path));
+        assert_eq!(all[0], all[1], "{perf}");
+    }
+}
+
+/// Returns the notes of `verify` about missing sections.
+fn missing(path: &Path) -> Vec<String> {
+    let report = Report::of(Input::open(path).expect("it opens")).expect("it is read");
+    let notes = report.findings.into_iter();
+    let notes = notes.filter(|finding| finding.severity == Severity::Note);
+    let meanings = notes.map(|finding| finding.meaning);
+    meanings
+        .filter(|meaning| meaning.contains("no ") || meaning.contains("without"))
+        .collect()
+}
+
+#[test]
+fn verify_names_who_misses_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let killed = folder.path().join("killed.data");
+    fs::copy(fixture("7.2-x86_64-file-crashed").path, &killed).expect("a file");
+    let expected = [
+        "no HOSTNAME: a perf of the other byte order cannot read the feature sections",
+        "no EVENT_DESC: hotspot shows no events",
+    ];
+    assert_eq!(missing(&killed), expected);
+    assert_eq!(missing(&recovered(&killed).0), [""; 0]);
+    let file = Some(ContainerKind::File);
+    let stat = fixture("6.1-x86_64-pipe-stat").path;
+    let stat = convert(&stat, file, Vec::new()).expect("it is converted");
+    let expected = ["EVENT_DESC without ARCH, in counts of perf stat: hotspot does not end"];
+    assert_eq!(missing(&stat.path()), expected);
 }
 
 /// Returns the number of samples in a recording.

@@ -13,6 +13,7 @@ mod edits;
 mod expand_off_cpu;
 mod extract_aux;
 mod false_build_ids;
+mod features_from;
 mod file2pipe;
 mod file_features;
 mod fuzz;

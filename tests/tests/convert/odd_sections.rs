@@ -239,6 +239,10 @@ fn unreadable_sections_do_not_stop_other_work() {
         for arguments in &work {
             perfconv(&folder, arguments);
         }
+        perfconv(
+            &folder,
+            "merge in.data in.data -o merged.data --align after",
+        );
         // The error names the place in the file.
         let said = in_shell(folder.path(), "perfconv in.data -o out.data --swap-endian");
         assert!(

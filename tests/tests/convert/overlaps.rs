@@ -36,7 +36,7 @@ const CONVERSIONS: &[&str] = &[
     "convert --to pipe",
     "convert --to dir",
     "convert --drop CPUDESC",
-    "convert --drop 12",
+    "convert --drop 13",
     "convert --set CPUDESC=another",
     "convert --set CLN_SIZE=64",
     "convert --set-raw HOSTNAME=raw",

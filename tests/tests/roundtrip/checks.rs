@@ -76,6 +76,18 @@ pub const PIPE_AND_BACK: &[Allowed] = &[
     },
 ];
 
+/// Accepted differences in perf's output for a file that was swapped twice.
+pub const SWAPPED_TWICE: &[Allowed] = &[Allowed {
+    name: "no host",
+    reason: "perf inject wrote a file of a pipe without HOSTNAME, which the other byte order needs",
+    question: Question::Header,
+    recordings: has_metadata_in_data,
+    applies: |difference| {
+        difference
+            .all_lines(|line| line == "# hostname : " || line.starts_with("# missing features: "))
+    },
+}];
+
 /// Returns whether perf inject made this file from a pipe.
 fn has_metadata_in_data(recording: &Recording) -> bool {
     ["-injected", "-pipe-conv"]
@@ -128,6 +140,24 @@ const KNOWN: &[Known] = &[
         name: "",
         start: "end of the records: only in A: ",
         reason: "what is no record at the end of a damaged recording cannot be sent through a pipe, nor found behind it",
+    },
+    Known {
+        ways: &["pipe2file", "file2pipe and back", "swap twice"],
+        name: "",
+        start: "feature HOSTNAME: only in B: \"\"",
+        reason: "perfs of the other byte order need it in a file",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-file-crashed",
+        start: "feature ",
+        reason: "a stream has no features either, and a file of it gets what readers rely on",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-file-crashed-tp",
+        start: "event 0: name ",
+        reason: "the formats with the common fields have names",
     },
     Known {
         ways: &["file2pipe and back"],

@@ -87,7 +87,7 @@ pub const WAYS: &[Way] = &[
     Way {
         name: "swap twice",
         go: swap_twice,
-        allowed: COMPRESSED,
+        allowed: checks::SWAPPED_TWICE,
         is_for_other_perf: false,
     },
     Way {

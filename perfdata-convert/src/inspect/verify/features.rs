@@ -2,7 +2,7 @@
 //! with the records.
 
 use crate::count::number_of;
-use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{BuildIds, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
@@ -74,14 +74,6 @@ pub(crate) fn unread_build_ids(section: &Section) -> Option<String> {
             number_of(entries.len() as u64, "build ID")
         )
     })
-}
-
-/// Returns whether there are tracepoint events without tracing data: perf refuses such a file, and
-/// does not show the samples in such a pipe.
-pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
-    let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
-    !recording.features.contains_key(&FeatureId::TRACING_DATA)
-        && recording.events.iter().any(is_tracepoint)
 }
 
 /// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in

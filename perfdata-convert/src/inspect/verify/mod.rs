@@ -4,6 +4,7 @@
 mod container;
 mod counters;
 mod features;
+mod missing;
 mod records;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Head;
 
 use crate::count::{Counts, number_of};
@@ -24,7 +26,8 @@ use crate::io::{BoxedSource, Input};
 use crate::leftover::{Leftover, without_place};
 
 pub(crate) use container::wrong_end;
-pub(crate) use features::{lacks_tracing_data, unread_build_ids, wrong_sections};
+pub(crate) use features::{unread_build_ids, wrong_sections};
+pub(crate) use missing::{has_raw_data, lacks_tracing_data};
 pub(crate) use records::SeenData;
 
 use records::Records;
@@ -136,21 +139,23 @@ impl Report {
     /// # Errors
     /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
-        Self::until(input, |_| false)
+        Self::until(input, true, |_| false)
     }
 
-    /// Returns whether `input` has records, and no check finds anything. Ends at the first finding.
+    /// Returns whether `input` has records, and no check finds anything, except sections that
+    /// readers miss. Ends at the first finding.
     ///
     /// # Errors
     /// As [`of`](Self::of).
     pub(crate) fn finds_nothing(input: Input) -> Result<bool> {
         let is_found = |report: &Report| !report.findings.is_empty();
-        let report = Self::until(input, is_found)?;
+        let report = Self::until(input, false, is_found)?;
         Ok(report.records.records > 0 && !is_found(&report))
     }
 
-    /// Checks `input` until the findings so far are `enough`.
-    fn until(input: Input, enough: impl Fn(&Report) -> bool) -> Result<Self> {
+    /// Checks `input` until the findings so far are `enough`. `notes_missing` says whether notes name
+    /// the sections that readers miss.
+    fn until(input: Input, notes_missing: bool, enough: impl Fn(&Report) -> bool) -> Result<Self> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut report = Report::default();
         let container_layout = reader.container_layout().clone();
@@ -182,7 +187,11 @@ impl Report {
             );
             report.add(Severity::Error, records.last_compressed(), meaning);
         }
-        records.finish(&mut report, reader.recording(), &container_layout);
+        let (recording, container) = (reader.recording(), container_layout.container());
+        if notes_missing && container == ContainerKind::File {
+            missing::note(&mut report, recording, records.sample());
+        }
+        records.finish(&mut report, recording, &container_layout);
         Ok(report)
     }
 

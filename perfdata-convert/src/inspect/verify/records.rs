@@ -10,7 +10,7 @@ use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView};
 
 use super::counters::Counters;
-use super::{MOST, Report, Severity, difference, features};
+use super::{MOST, Report, Severity, difference, features, missing};
 use crate::count::number_of;
 use crate::leftover::without_place;
 
@@ -262,6 +262,11 @@ impl Records {
         }
     }
 
+    /// Returns the offset of the first sample.
+    pub(super) fn sample(&self) -> Option<u64> {
+        self.sample
+    }
+
     /// Checks everything that is known only at the end.
     pub(super) fn finish(
         self,
@@ -282,13 +287,7 @@ impl Records {
                 "compressed records without the feature COMPRESSED: perf does not decompress them";
             report.add(Severity::Warning, offset, meaning);
         }
-        if let Some(offset) = self
-            .sample
-            .filter(|_| features::lacks_tracing_data(recording))
-        {
-            let meaning = "samples of tracepoints without tracing data: perf does not show them";
-            report.add(Severity::Warning, offset, meaning);
-        }
+        missing::check(report, recording, container_layout.container(), self.sample);
         features::check(report, recording, container_layout, &self);
     }
 }

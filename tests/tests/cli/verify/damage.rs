@@ -345,7 +345,7 @@ fn sections_that_are_missed() {
     let bytes = file(|file| file.features.retain(|(bit, _)| *bit != TRACING_DATA));
     let at = place(&bytes, Part::Data) as u64;
     let report = report_of(&bytes);
-    let is_it = |meaning: &str| meaning.starts_with("samples of tracepoints without tracing data");
+    let is_it = |meaning: &str| meaning.starts_with("tracepoints without tracing data");
     let found = report
         .findings
         .iter()

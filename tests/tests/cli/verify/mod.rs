@@ -40,7 +40,7 @@ const DAMAGED: &[Damage] = &[
         &[
             UNFINISHED[0],
             UNFINISHED[1],
-            "samples of tracepoints without tracing data",
+            "tracepoints without tracing data: perf refuses the whole file",
         ],
     ),
     ("7.2-x86_64-file-crashed", UNFINISHED),

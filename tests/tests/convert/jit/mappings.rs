@@ -70,8 +70,12 @@ fn mappings_are_before_the_first_record_that_is_not_older() {
                     let plain = vec![Box::new(Decompress::default()) as _];
                     let plain = convert(&place.path("out.data"), None, plain).expect("opened");
                     assert_eq!(shown(&plain.path()), expected, "{order:?} {big} {to}");
+                    // The recordings in pipes have no sections.
+                    let is_added = |note: &&String| note.starts_with("added ");
+                    let mut notes = summary.notes.clone();
+                    notes.retain(|note| !is_added(&note));
                     assert_eq!(
-                        summary.notes,
+                        notes,
                         [
                             format!("{marker}: 4 generated functions, 1 move"),
                             "4 mappings of memory dropped, which would hide generated code".into(),

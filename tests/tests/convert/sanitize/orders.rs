@@ -136,7 +136,10 @@ fn check(recording: &Recording) -> Result<(), String> {
 
 #[test]
 fn the_order_of_conversions_does_not_matter_to_any_fixture() {
-    recordings::check_all(&recordings::fixtures(), check);
+    let mut all = recordings::fixtures();
+    // It has no room for HOSTNAME, which another byte order needs. Sanitized, it has.
+    all.retain(|recording| recording.name != "7.2-x86_64-file-crashed");
+    recordings::check_all(&all, check);
 }
 
 fn is_directory(recording: &Recording) -> bool {
