@@ -246,7 +246,9 @@ impl Writer<'_> {
         let mapping = session.mapping(id)?;
         let dso = session.dso(mapping.dso)?;
         match dso.kind {
-            DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol | DsoKind::Anonymous => None,
+            DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => None,
+            // perf regards a file in memory as a file.
+            DsoKind::Anonymous if !dso.name.starts_with(b"/memfd:") => None,
             _ => Some(mapping.pgoff.wrapping_sub(mapping.start)),
         }
     }

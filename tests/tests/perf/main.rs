@@ -1,6 +1,7 @@
 //! perf as the judge of the results of conversions.
 
 mod aux_cuts_perf;
+mod battery_perf;
 mod callchain_perf;
 mod demangle_binutils;
 mod file2pipe_perf;

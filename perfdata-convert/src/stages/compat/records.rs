@@ -7,6 +7,7 @@ use perfdata_core::record::{
 };
 use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{DecodeContext, Event};
+use perfdata_session::Mapped;
 
 use super::{Compat, MMAP2_BUILD_IDS, is_data};
 use crate::error::{Error, Result};
@@ -151,7 +152,9 @@ impl Compat {
             && !self.version.has(MMAP2_BUILD_IDS)
             && let Some(id) = map.build_id.take()
         {
-            build_id = self.build_id(record.misc, &id, map.filename.text());
+            // Without the relocation symbol: perf gives the kernel the name in the table of build IDs.
+            let dso = Mapped::of_mmap2(map, record.misc).dso;
+            build_id = self.build_id(record.misc, &id, dso.name);
             map.inode = Some(perfdata_core::record::Inode {
                 maj: 0,
                 min: 0,
