@@ -242,7 +242,7 @@ pub fn fixtures() -> Vec<Recording> {
         .collect()
 }
 
-/// Returns the recordings of `../shared/recordings` that are not in `fixtures/`.
+/// Returns the further recordings of `recordings/` that are not in `fixtures/`.
 pub fn shared() -> Vec<Recording> {
     let fixtures = fixtures();
     outside("recordings", |folder, name| {
@@ -257,7 +257,7 @@ pub fn shared() -> Vec<Recording> {
     })
 }
 
-/// Returns the recordings of `../shared/corpus`, which were published elsewhere, including damaged
+/// Returns the further recordings of `corpus/`, which were published elsewhere, including damaged
 /// ones.
 pub fn corpus() -> Vec<Recording> {
     outside("corpus", |folder, name| {
@@ -265,7 +265,7 @@ pub fn corpus() -> Vec<Recording> {
     })
 }
 
-/// Returns each recording of `fixtures/`, `../shared/recordings` and `../shared/corpus` once.
+/// Returns each recording of `fixtures/` and of the further `recordings/` and `corpus/` once.
 pub fn all() -> Vec<Recording> {
     let mut all = fixtures();
     all.extend(shared());
@@ -320,17 +320,26 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// Returns the recordings in the folders of `../shared/<part>`. `identify` receives the names of
-/// the folder and the file, and returns the recording's name and recorder, or `None` to skip it.
+/// Returns a file or folder of the further recordings, if it is there. They are in the folder that
+/// the environment variable `PERFCONV_RECORDINGS` names; without it, the tests are noted as skipped.
+pub fn further(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let Some(root) = std::env::var_os("PERFCONV_RECORDINGS") else {
+        skipped::note_for_all("further recordings (PERFCONV_RECORDINGS)");
+        return None;
+    };
+    let path = Path::new(&root).join(path);
+    path.exists().then_some(path)
+}
+
+/// Returns the recordings in the folders of a part of the further recordings. `identify` receives
+/// the names of the folder and the file, and returns the recording's name and recorder, or `None`
+/// to skip it.
 fn outside(
     part: &str,
     identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>,
 ) -> Vec<Recording> {
-    let base = root().join("../shared").join(part);
-    let Ok(folders) = list(&base) else {
-        skipped::note_for_all(format_args!("further recordings, in ../shared/{part}"));
-        return Vec::new();
-    };
+    let folders = further(part).and_then(|folder| list(&folder).ok());
+    let folders = folders.unwrap_or_default();
     let mut found = Vec::new();
     for folder in folders.iter().filter(|path| path.is_dir()) {
         let Some(folder_name) = folder.file_name().and_then(|name| name.to_str()) else {

@@ -4,11 +4,13 @@
 //! A separate parser finds the sections, so that these tests depend only on the feature table.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use perfdata_core::describe::{Describe, Style, WireSize, opaque};
 use perfdata_core::feature::{Feature, FeatureId, Section, tracing};
 use perfdata_core::{DecodeContext, Endian};
+
+use crate::{files, folders};
 
 /// One section as stored in a recording.
 struct Raw {
@@ -114,40 +116,13 @@ fn walk(file: &[u8], add: &mut impl FnMut(u64, &[u8], Endian, bool)) -> Option<(
     }
 }
 
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if !path
-            .extension()
-            .is_some_and(|ext| ext == "txt" || ext == "gz" || ext == "cmd" || ext == "md")
-        {
-            found.push(path);
-        }
-    }
-}
-
-/// Folders of recordings: the repository's own, then two that may exist next to it.
-const FOLDERS: [&str; 3] = ["fixtures", "../shared/recordings", "../shared/corpus"];
-
-/// Returns all sections of all recordings in a folder, whose path is relative to the root of the
-/// repository.
-fn sections(folder: &str) -> Vec<Raw> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(folder);
-    let mut paths = Vec::new();
-    files(&dir, &mut paths);
-    paths.sort();
-    if paths.is_empty() {
-        eprintln!("skipped: no recordings in {}", dir.display());
-    }
+/// Returns all sections of all recordings in a folder.
+fn sections(folder: &Path) -> Vec<Raw> {
     let mut sections = Vec::new();
-    for path in paths {
+    for path in files(folder) {
         let bytes = fs::read(&path).expect("the file was listed a moment ago");
         let name = path
-            .strip_prefix(&dir)
+            .strip_prefix(folder)
             .unwrap_or(&path)
             .display()
             .to_string();
@@ -245,9 +220,9 @@ fn is_overwritten(raw: &Raw) -> bool {
 #[test]
 fn every_section_of_every_recording() {
     let mut bad = Vec::new();
-    for raw in FOLDERS
-        .into_iter()
-        .flat_map(sections)
+    for raw in folders()
+        .iter()
+        .flat_map(|folder| sections(folder))
         .filter(|raw| !raw.file.starts_with("crashers") && !raw.file.starts_with("defects"))
     {
         if is_overwritten(&raw) {
@@ -336,9 +311,9 @@ impl Random {
 
 #[test]
 fn damaged_sections_are_errors_or_kept() {
-    let sections: Vec<_> = FOLDERS
-        .into_iter()
-        .flat_map(sections)
+    let sections: Vec<_> = folders()
+        .iter()
+        .flat_map(|folder| sections(folder))
         .filter(|raw| raw.bytes.len() <= 8192)
         .collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

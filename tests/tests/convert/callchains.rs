@@ -69,11 +69,9 @@ fn with_stacks() -> Vec<Recording> {
 
 /// The recordings with their objects: name, and the directory with the objects.
 fn with_objects() -> Vec<(PathBuf, PathBuf)> {
-    let root = recordings::root().join("../shared/recordings");
-    if !root.is_dir() {
-        skipped::note("recordings with user stacks and their objects, ../shared/recordings");
+    let Some(root) = recordings::further("recordings") else {
         return Vec::new();
-    }
+    };
     [
         "x86_64-7.2/file_dwarf.data",
         "x86_64-7.2/pipe_dwarf.data",

@@ -286,12 +286,9 @@ fn stages(root: Option<&Path>, follows_frame_pointers: bool) -> Vec<Box<dyn Stag
 
 #[test]
 fn recordings_with_objects_have_perfs_callchains() {
-    let root = recordings::root().join("../shared/recordings");
-    if !root.is_dir() {
-        return skipped::note(
-            "recordings with user stacks and their objects, ../shared/recordings",
-        );
-    }
+    let Some(root) = recordings::further("recordings") else {
+        return;
+    };
     for name in [
         "x86_64-7.2/file_dwarf.data",
         "x86_64-7.2/pipe_dwarf.data",
@@ -313,7 +310,9 @@ fn recordings_with_objects_have_perfs_callchains() {
 /// so perf leaves out the return address in it.
 #[test]
 fn recordings_of_s390x_have_perfs_callchains() {
-    let root = recordings::root().join("../shared/recordings");
+    let Some(root) = recordings::further("recordings") else {
+        return;
+    };
     let systems = std::env::var_os("PERF_ORACLES").map(|folder| Path::new(&folder).join("tree"));
     let mut compared = 0;
     for (name, system) in [
@@ -336,9 +335,7 @@ fn recordings_of_s390x_have_perfs_callchains() {
         }
     }
     if compared == 0 {
-        skipped::note(
-            "recordings of s390x, ../shared/recordings, and the perf for it with its libraries",
-        );
+        skipped::note("recordings of s390x, and the perf for it with its libraries");
     }
 }
 

@@ -370,11 +370,10 @@ fn compressed() {
 /// recordings contain a JIT compiler.
 #[test]
 fn generated_code() {
-    let root = recordings::root().join("../shared/recordings/jit/x86_64-6.12");
+    let Some(root) = recordings::further("recordings/jit/x86_64-6.12") else {
+        return;
+    };
     let input = root.join("jit-recorded.data");
-    if !input.exists() {
-        return skipped::note("recordings of a JIT compiler, ../shared/recordings");
-    }
     let Some(bench) = Bench::new() else { return };
     // perf reads recordings of its own release and of older ones.
     let since: PerfVersion = "6.12".parse().expect("a release");

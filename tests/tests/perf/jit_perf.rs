@@ -40,11 +40,9 @@ const SETS: [(&str, &str, &str); 8] = [
 ];
 
 fn sets() -> Vec<Set> {
-    let root = recordings::root().join("../shared/recordings/jit");
-    if !root.is_dir() {
-        skipped::note("recordings with jitdumps, ../shared/recordings/jit");
+    let Some(root) = recordings::further("recordings/jit") else {
         return Vec::new();
-    }
+    };
     let set = |(name, recording, dumps): (&'static str, _, _)| {
         let folder = root.join(name);
         let release = name.split(['-', '/']).nth(1).expect("it names perf");

@@ -195,7 +195,9 @@ fn all_fields_are_those_of_perf() {
 /// threads that outlive their leader, and of simpleperf.
 #[test]
 fn recordings_of_other_machines_are_those_of_perf() {
-    let folder = recordings::root().join("../shared/defects");
+    let Some(folder) = recordings::further("defects") else {
+        return;
+    };
     let names = [
         "guest-samples",
         "kernel-module-path",
@@ -203,9 +205,6 @@ fn recordings_of_other_machines_are_those_of_perf() {
         "rhel7-mmap2-layout",
     ];
     let paths = names.map(|name| folder.join(name).with_extension("data"));
-    if !paths.iter().all(|path| path.exists()) {
-        return skipped::note("recordings of other machines, ../shared/defects");
-    }
     for path in paths {
         check(&Recording::at(&path), &[DEFAULT]).unwrap_or_else(|error| panic!("{error}"));
     }

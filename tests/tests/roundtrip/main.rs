@@ -2,7 +2,7 @@
 //! three checks each time, and prints a table of the results.
 //!
 //! ```text
-//! cargo test -p perfdata-tests --test roundtrip                     fixtures, and ../shared where it is
+//! cargo test -p perfdata-tests --test roundtrip                     fixtures, and PERFCONV_RECORDINGS
 //! cargo test -p perfdata-tests --test roundtrip -- --perf all       perf judges everything (some minutes)
 //! cargo test -p perfdata-tests --test roundtrip -- 7.2-s390x        recordings with that in their name
 //! ```

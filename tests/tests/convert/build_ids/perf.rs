@@ -54,12 +54,11 @@ fn without_kernel(table: Table) -> Table {
         .collect()
 }
 
-/// Returns the folder with the DSOs that a recording maps, if it is available. Some shared
+/// Returns the folder with the DSOs that a recording maps, if it is available. Some further
 /// recordings are fixtures.
 fn sysroot(recording: &Recording) -> Option<PathBuf> {
     let Recorder { perf, arch } = recording.recorder.as_ref()?;
-    let root = recordings::root().join(format!("../shared/recordings/{arch}-{perf}/sysroot"));
-    root.is_dir().then_some(root)
+    recordings::further(format!("recordings/{arch}-{perf}/sysroot"))
 }
 
 /// Returns the output of the commands in NAME.inject.txt on the recording machine, by option.
@@ -82,9 +81,6 @@ fn machines() -> Vec<Recording> {
     let mut machines = recordings::fixtures();
     machines.extend(recordings::shared());
     machines.retain(|recording| sysroot(recording).is_some());
-    if machines.is_empty() {
-        skipped::note("recordings with the objects that they map, in ../shared/recordings");
-    }
     machines
 }
 

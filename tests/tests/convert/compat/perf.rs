@@ -166,13 +166,12 @@ fn an_older_perf_reads_the_same_values() {
 /// A regression test: perf 6.1 interpreted the branch counters of samples as their weights.
 #[test]
 fn branch_counters_are_no_weights() {
-    let bc = recordings::root().join("../shared/defects/bc.data");
     let Some(perf) = perf_of(6, 1, Endian::Little) else {
         return;
     };
-    if !bc.exists() {
-        return skipped::note(format_args!("../shared/defects"));
-    }
+    let Some(bc) = recordings::further("defects/bc.data") else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("old.data");
     let mut command = perfconv();
