@@ -1,5 +1,6 @@
 //! The evidence of the running kernel, its modules and its vDSO, one piece changed at a time.
 
+use std::fs;
 use std::time::{Duration, SystemTime};
 
 use perfdata_core::record::Mmap;
@@ -8,6 +9,7 @@ use perfdata_core::{Endian, Recording};
 use perfdata_session::Mapped;
 
 use super::*;
+use crate::machine::own_vdso;
 use crate::os::Clock;
 use crate::reason::HidingSetting;
 

@@ -1,0 +1,205 @@
+//! Files that processes map: programs and libraries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perfdata_core::file_name::to_path;
+use perfdata_session::{BuildId, DsoKind, FileId};
+
+use super::vdso::vdso_file;
+use super::{Host, Lookup, Symbols, Wanted, first_with, is_same};
+use crate::bytes::Bytes;
+use crate::elf::{Addresses, Elf};
+use crate::evidence::{Evidence, check_file};
+use crate::os;
+use crate::reason::Reason;
+use crate::sources::Sources;
+use crate::table::Builder;
+
+/// The file of an object that processes map, as far as it was found.
+struct OwnFile {
+    /// The file at the recorded path, if it is the recorded one.
+    elf: Option<Elf>,
+    id: Option<BuildId>,
+    /// Why there is no such file.
+    reason: Reason,
+    evidence: Evidence,
+}
+
+/// Returns the file of an object, verified by its build ID.
+fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFile, Reason> {
+    let recorded = wanted.dso.path();
+    // A name that this system cannot have leads to the root, which is not a file.
+    let path = sources.locate(to_path(recorded).unwrap_or(Path::new("")));
+    let mut reason = Reason::NotFound;
+    let mut evidence = wanted.build_id.map(Evidence::BuildId);
+    let own = match Bytes::open(&path) {
+        Err(_) => None,
+        Ok(bytes) => match (Elf::parse(bytes).map(|elf| elf.at(&path)), wanted.build_id) {
+            (Err(error), _) => {
+                reason = Reason::Unreadable(error);
+                None
+            }
+            (Ok(elf), Some(id)) => match elf.build_id() {
+                Some(own) if is_same(&own, &id) => Some(elf),
+                Some(own) => {
+                    reason = Reason::OtherBuildId(own);
+                    None
+                }
+                None => None,
+            },
+            (Ok(elf), None) => match unidentified(wanted, sources, host, &path) {
+                Ok(other) => {
+                    evidence = Some(other);
+                    Some(elf)
+                }
+                Err(other) => {
+                    reason = other;
+                    None
+                }
+            },
+        },
+    };
+    let id = wanted
+        .build_id
+        .or_else(|| own.as_ref().and_then(Elf::build_id));
+    if id.is_none() && own.is_none() {
+        return Err(match reason {
+            Reason::NotFound => Reason::NoBuildId,
+            reason => reason,
+        });
+    }
+    Ok(OwnFile {
+        elf: own,
+        id,
+        reason,
+        evidence: evidence.unwrap_or(Evidence::Unverified),
+    })
+}
+
+/// Returns why the file at `path` is the recorded one, although the recording does not contain its build
+/// ID.
+fn unidentified(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    path: &Path,
+) -> Result<Evidence, Reason> {
+    let checked = match host.is_this && sources.is_own() && !wanted.dso.is_deleted() {
+        true => {
+            let file = wanted.dso.file.as_ref();
+            check_file(path, file, &host.times, wanted.time, sources.recorded_until)
+        }
+        false => Err(Reason::NoBuildId),
+    };
+    match checked {
+        Ok(()) => Ok(Evidence::File),
+        Err(_) if sources.unverified => Ok(Evidence::Unverified),
+        Err(reason) => Err(reason),
+    }
+}
+
+impl OwnFile {
+    /// Returns where debug files of the object may be.
+    fn debug_paths(&self, recorded: &[u8], sources: &Sources) -> Vec<PathBuf> {
+        let mut debug: Vec<PathBuf> = Vec::new();
+        if let Some(link) = self.elf.as_ref().and_then(Elf::debug_link) {
+            debug.extend(sources.of_link(recorded, &link));
+        }
+        if let Some(id) = &self.id {
+            debug.extend(sources.in_caches(id, &["elf", "debug"]));
+        }
+        debug.extend(sources.debug_files(recorded, self.id.as_ref()));
+        debug
+    }
+
+    /// Returns the object itself: the file at its path, or a copy in a cache.
+    fn runtime(self, sources: &Sources) -> Option<Elf> {
+        self.elf.or_else(|| {
+            let cached = sources.in_caches(self.id.as_ref()?, &["elf"]);
+            first_with(cached, self.id.as_ref(), Elf::has_content)
+        })
+    }
+}
+
+/// Returns the symbols of a file that processes map.
+pub(super) fn symbols(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+) -> Result<Symbols, Reason> {
+    let own = own_file(wanted, sources, host)?;
+    let debug = own.debug_paths(wanted.dso.path(), sources);
+    let full = match own.elf.as_ref().is_some_and(Elf::has_symtab) {
+        // The link of a file with symbols leads to the same symbols.
+        true => None,
+        false => first_with(debug, own.id.as_ref(), Elf::has_symtab),
+    };
+    let (reason, evidence) = (own.reason.clone(), own.evidence.clone());
+    let runtime = own.runtime(sources);
+    let mini = match (&full, &runtime) {
+        (None, Some(runtime)) if !runtime.has_symtab() => runtime.mini_debug_info(),
+        _ => None,
+    };
+    let runtime_or_full = runtime.as_ref().or(full.as_ref()).ok_or(reason)?;
+    let has_symtab = full.is_some() || runtime_or_full.has_symtab();
+    let mut builder = Builder::default();
+    let mut add = |elf: &Elf| {
+        elf.add_symbols(runtime_or_full, Addresses::Offsets, &mut builder)
+            .map_err(Reason::Unreadable)
+    };
+    match (&full, &mini) {
+        (Some(full), _) => add(full)?,
+        (None, Some(mini)) => {
+            add(mini)?;
+            add(runtime_or_full)?;
+        }
+        (None, None) => add(runtime_or_full)?,
+    }
+    let table = builder.build(sources.spelling.demangle());
+    if table.is_empty() {
+        return Err(Reason::Stripped);
+    }
+    Ok(Symbols {
+        table: table.into(),
+        lookup: Lookup::Offset,
+        is_mangled: true,
+        has_symtab,
+        evidence,
+    })
+}
+
+/// Returns the file of an object that a process maps, and a debug file with the section `section`
+/// if the object does not contain it.
+pub(crate) fn files(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    section: &[u8],
+) -> Result<(Elf, Option<Elf>), Reason> {
+    if wanted.dso.machine.is_guest() {
+        return Err(Reason::Guest);
+    }
+    match wanted.dso.kind {
+        DsoKind::Vdso | DsoKind::Vdso32 => return Ok((vdso_file(wanted, sources, host)?.0, None)),
+        DsoKind::File => {}
+        _ => return Err(Reason::NotFound),
+    }
+    let own = own_file(wanted, sources, host)?;
+    let has_section = |elf: &Elf| elf.has_content_of(section);
+    let debug = match own.elf.as_ref().is_some_and(has_section) {
+        true => None,
+        false => first_with(
+            own.debug_paths(wanted.dso.path(), sources),
+            own.id.as_ref(),
+            has_section,
+        ),
+    };
+    let reason = own.reason.clone();
+    Ok((own.runtime(sources).ok_or(reason)?, debug))
+}
+
+/// Returns whether the file at `path` is the recorded one.
+pub(crate) fn is_file(path: &Path, file: &FileId) -> bool {
+    fs::metadata(path).is_ok_and(|meta| os::inode(&meta) == Some(file.inode))
+}
