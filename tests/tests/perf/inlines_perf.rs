@@ -67,7 +67,7 @@ int main(void)
 
 /// How the debug information is stored: a name, and the commands that make `program` of
 /// `program.c`. If they make `plain`, it is the same program for addr2line.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("DWARF 5", "gcc $FLAGS -gdwarf-5 program.c -o program"),
     (
         "compressed DWARF 4",
@@ -84,6 +84,13 @@ const KINDS: [(&str, &str); 5] = [
         "gcc $FLAGS -gdwarf-4 program.c -o program && cp program plain && cp program other \
          && dwz -m shared.debug -M \"$(pwd -P)/shared.debug\" program other && rm other \
          && readelf -SW program | grep -q gnu_debugaltlink",
+    ),
+    (
+        "a supplementary file with a relative path",
+        "mkdir bin lib && gcc $FLAGS -gdwarf-5 program.c -o bin/program && cp bin/program plain \
+         && cp bin/program bin/other && (cd bin && dwz -r -m ../lib/shared.debug program other) \
+         && readelf -p .gnu_debugaltlink bin/program | grep -q ' ../lib/shared.debug' \
+         && ln -s bin/program program",
     ),
     (
         "no position-independent code",

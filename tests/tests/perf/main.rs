@@ -12,6 +12,7 @@ mod itrace_perf;
 mod jit_live_perf;
 mod jit_perf;
 mod judges;
+mod kernel_inlines_perf;
 mod memory_perf;
 mod merge_perf;
 mod mutated_perf;
