@@ -24,7 +24,6 @@ use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordTyp
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::{Converted, Whole, convert, in_shell};
 use perfdata_tests::recordings::{self, Recording};
-use perfdata_tests::skipped;
 
 const USER: u64 = CallchainContext::USER.0;
 
