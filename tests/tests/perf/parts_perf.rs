@@ -191,7 +191,9 @@ fn check_tasks(recording: &Recording) -> Result<bool, String> {
 #[test]
 fn parts_describe_no_task_again() {
     let compared = AtomicUsize::new(0);
-    recordings::check_all(&recordings::all(), |recording| {
+    let mut all = recordings::fixtures();
+    all.extend(recordings::corpus());
+    recordings::check_all(&all, |recording| {
         let is_compared = check_tasks(recording)?;
         compared.fetch_add(usize::from(is_compared), Ordering::Relaxed);
         Ok(())
