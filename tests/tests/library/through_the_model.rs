@@ -142,9 +142,9 @@ const EDITS: &[Edit] = &[
         shows: None,
     },
     Edit {
-        name: "removed last feature",
-        file: |file| file.features.retain(|feature| feature.0 != 12),
-        model: |model| drop(model.features.remove(&FeatureId::EVENT_DESC)),
+        name: "removed feature",
+        file: |file| file.features.retain(|feature| feature.0 != 7),
+        model: |model| drop(model.features.remove(&FeatureId::NRCPUS)),
         shows: None,
     },
     Edit {
