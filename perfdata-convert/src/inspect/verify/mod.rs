@@ -89,13 +89,24 @@ pub struct Report {
     is_part: bool,
 }
 
+/// Which findings are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    /// Without those that are no reason to recover a recording: missing sections, and counters that
+    /// go back. Following the counters takes a third as long as all other checks.
+    Damage,
+}
+
 /// Submits all records. Returns the number of bytes of compressed data that do not form a complete
 /// record, and the number of bytes that are not records.
 fn feed(
     reader: &mut BoxedSource,
     intake: &mut JobQueue<'_, Job<(Report, Records)>>,
+    scope: Scope,
 ) -> Result<(usize, u64)> {
-    let mut feed = Dispatcher::new(reader.recording().endian, intake, check_batch);
+    let check = move |batch: &Batch, known: StateAt<'_>| check_batch(batch, known, scope);
+    let mut feed = Dispatcher::new(reader.recording().endian, intake, check);
     let mut unreadable = 0_u64;
     let undecoded = walk(reader, |item, recording| match item {
         Item::Records(batch, inner) => Ok(feed.take(batch, inner, recording)),
@@ -115,12 +126,12 @@ fn feed(
 }
 
 /// Checks each record of a batch separately.
-fn check_batch(batch: &Batch, known: StateAt<'_>) -> (Report, Records) {
+fn check_batch(batch: &Batch, known: StateAt<'_>, scope: Scope) -> (Report, Records) {
     let mut report = Report {
         is_part: true,
         ..Report::default()
     };
-    let mut records = Records::default();
+    let mut records = Records::following_counters(scope == Scope::All);
     for (run, inner) in batch.runs() {
         for record in run {
             report.records.add_at(record.kind, inner);
@@ -139,23 +150,22 @@ impl Report {
     /// # Errors
     /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
-        Self::until(input, true, |_| false)
+        Self::until(input, Scope::All, |_| false)
     }
 
-    /// Returns whether `input` has records, and no check finds anything, except sections that
-    /// readers miss. Ends at the first finding.
+    /// Returns whether `input` has records, and no check finds anything that recovery may change.
+    /// Ends at the first finding.
     ///
     /// # Errors
     /// As [`of`](Self::of).
     pub(crate) fn finds_nothing(input: Input) -> Result<bool> {
         let is_found = |report: &Report| !report.findings.is_empty();
-        let report = Self::until(input, false, is_found)?;
+        let report = Self::until(input, Scope::Damage, is_found)?;
         Ok(report.records.records > 0 && !is_found(&report))
     }
 
-    /// Checks `input` until the findings so far are `enough`. `notes_missing` says whether notes name
-    /// the sections that readers miss.
-    fn until(input: Input, notes_missing: bool, enough: impl Fn(&Report) -> bool) -> Result<Self> {
+    /// Checks `input` until the findings so far are `enough`.
+    fn until(input: Input, scope: Scope, enough: impl Fn(&Report) -> bool) -> Result<Self> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut report = Report::default();
         let container_layout = reader.container_layout().clone();
@@ -170,10 +180,14 @@ impl Report {
                 false => ControlFlow::Continue(()),
             })
         };
-        let work = |job: Job<_>| job.finish(check_batch);
+        let work = |job: Job<_>| job.finish(move |batch, known| check_batch(batch, known, scope));
         let threads = reader.limits().threads();
-        let (undecoded, unreadable) =
-            in_order(threads, |intake| feed(&mut reader, intake), work, take)?;
+        let (undecoded, unreadable) = in_order(
+            threads,
+            |intake| feed(&mut reader, intake, scope),
+            work,
+            take,
+        )?;
         if enough(&report) {
             return Ok(report);
         }
@@ -188,7 +202,7 @@ impl Report {
             report.add(Severity::Error, records.last_compressed(), meaning);
         }
         let (recording, container) = (reader.recording(), container_layout.container());
-        if notes_missing && container == ContainerKind::File {
+        if scope == Scope::All && container == ContainerKind::File {
             missing::note(&mut report, recording, records.sample());
         }
         records.finish(&mut report, recording, &container_layout);

@@ -42,9 +42,19 @@ pub(super) struct Records {
     /// Whether an MMAP2 record with an inode that announces a build ID was reported.
     has_false_build_id: bool,
     counters: Counters,
+    /// Whether counters of samples are not followed.
+    skips_counters: bool,
 }
 
 impl Records {
+    /// Returns no data. Counters of samples are checked if `follows`.
+    pub(super) fn following_counters(follows: bool) -> Self {
+        Records {
+            skips_counters: !follows,
+            ..Records::default()
+        }
+    }
+
     /// Returns the offset of the last compressed record.
     pub(super) fn last_compressed(&self) -> u64 {
         self.compressed.unwrap_or(0)
@@ -110,8 +120,10 @@ impl Records {
         }
         // Decoding and encoding such records produces the same bytes.
         if let Some((event, sample)) = recording.events.look(raw) {
-            let counters = &mut self.counters;
-            counters.check(report, raw.offset, (event, &sample), &recording.events);
+            if !self.skips_counters {
+                let counters = &mut self.counters;
+                counters.check(report, raw.offset, (event, &sample), &recording.events);
+            }
             if sample.is_whole() {
                 return self.check_whole(report, raw, &sample, recording);
             }
