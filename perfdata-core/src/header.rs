@@ -222,9 +222,10 @@ wire! {
     pub struct FileHeader {
         /// Version of the format.
         pub magic: Magic,
-        /// Must always be on the PMU.
+        /// Size of this header in bytes: 104; 72 before 2.6.32, without `features`.
         pub size: u64 => Number,
-        /// Its group must be the only one on the PMU.
+        /// Size of an entry of `attrs` in bytes: an attribute, and the location of its event IDs
+        /// (16 bytes).
         pub attr_size: u64 => Number,
         /// The attributes.
         pub attrs: FileSection,
