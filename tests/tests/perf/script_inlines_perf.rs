@@ -218,11 +218,14 @@ fn texts(folder: &Path, perf: &Perf, (perfs, own): (&str, &str)) -> [String; 2] 
     [expected, ours.stdout]
 }
 
-/// What addr2line says otherwise than `llvm-symbolizer`, and older versions of perf repeat: the file of
-/// code that was included.
-fn is_of_addr2line(perf: &Perf, line: &str) -> bool {
+/// What older versions of perf show otherwise. addr2line, which they ask, names the file of code that
+/// was included, where `llvm-symbolizer` names the included one. Before 6.3, perf has no names for
+/// linkage table entries of indirect functions.
+fn is_of_old_perf(perf: &Perf, line: &str) -> bool {
     let files = ["libc-start.c", "libc_start_call_main.h"];
+    let is_old = (perf.version.major, perf.version.minor) < (6, 3);
     perf.version.major < 7 && files.iter().any(|file| line.contains(file))
+        || is_old && line.contains("@plt")
 }
 
 fn compare(perf: &Perf, folder: &Path, what: &str) {
@@ -231,7 +234,7 @@ fn compare(perf: &Perf, folder: &Path, what: &str) {
         let name = format!("{perf}: {what}: {}", options.0);
         let samples = |text: &str| -> Vec<String> {
             let samples = text.split("\n\n").map(|sample| {
-                let lines = sample.lines().filter(|line| !is_of_addr2line(perf, line));
+                let lines = sample.lines().filter(|line| !is_of_old_perf(perf, line));
                 lines.collect::<Vec<_>>().join("\n")
             });
             samples.collect()
