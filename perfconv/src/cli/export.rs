@@ -210,7 +210,7 @@ pub struct ExportArgs {
     pub max_frames: usize,
     /// Show sched_switch and sched_wakeup as perf does with the plugins of libtraceevent
     ///
-    /// perf loads them if they are installed: comm:17 [120] S ==> other:18 [120].
+    /// perf loads them if they are installed. They print values without the names of fields.
     #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
     pub sched_plugin: bool,
     /// Show source files (-F srcline) with their folders
