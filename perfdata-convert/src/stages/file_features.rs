@@ -167,9 +167,13 @@ impl Stage for FileFeatures {
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        // Records of other types arrive here, too, if they come one by one.
+        if !self.wants(raw.kind) {
+            return next.record(raw);
+        }
         if raw.kind == RecordType::EVENT_UPDATE {
             self.names.see(raw);
-        } else if self.arch.is_none() {
+        } else {
             let mapping = next.recording().events.fixed_record(raw);
             let mapping = mapping.and_then(|fixed| fixed.mapping());
             self.arch = mapping.and_then(|mapping| arch_of_path(mapping.filename));
