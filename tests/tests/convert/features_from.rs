@@ -72,6 +72,12 @@ fn model(path: &Path) -> Model {
     Whole::read_file(path).expect("a recording").recording
 }
 
+fn assert_same_sections(found: &Model, expected: &Model, ids: &[FeatureId]) {
+    for id in ids {
+        assert_eq!(found.features.get(id), expected.features.get(id), "{id}");
+    }
+}
+
 /// A recording without sections becomes what the uninterrupted recording is.
 #[test]
 fn sections_come_from_another_recording() {
@@ -82,16 +88,15 @@ fn sections_come_from_another_recording() {
     let note = &made.summary.notes[0];
     assert!(note.starts_with("took HOSTNAME, OSRELEASE, "), "{note}");
     let (model, expected) = (model(&made.path()), model(&original));
-    for id in [
+    let ids = [
         FeatureId::HOSTNAME,
         FeatureId::TRACING_DATA,
         FeatureId::NRCPUS,
         FeatureId::CPU_TOPOLOGY,
         FeatureId::PMU_MAPPINGS,
         FeatureId::EVENT_DESC,
-    ] {
-        assert_eq!(model.features.get(&id), expected.features.get(&id), "{id}");
-    }
+    ];
+    assert_same_sections(&model, &expected, &ids);
     assert!(!model.features.contains_key(&FeatureId::CMDLINE));
     // Nothing is left to take.
     let again = convert(&made.path(), None, from(&original)).expect("it is converted");
@@ -116,13 +121,12 @@ fn streams_take_sections() {
     for to in [ContainerKind::Pipe, ContainerKind::File] {
         let made = convert(&stream.path(), Some(to), from(&original)).expect("it is converted");
         let model = model(&made.path());
-        for id in [
+        let ids = [
             FeatureId::HOSTNAME,
             FeatureId::ARCH,
             FeatureId::TRACING_DATA,
-        ] {
-            assert_eq!(model.features.get(&id), expected.features.get(&id), "{id}");
-        }
+        ];
+        assert_same_sections(&model, &expected, &ids);
         // perf reads the fields of tracepoints of the other byte order only in files.
         let whole = convert(&original, Some(to), Vec::new()).expect("it is converted");
         for (name, expected, found) in texts(&whole.path(), &made.path()) {

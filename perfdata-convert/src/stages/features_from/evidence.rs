@@ -5,10 +5,10 @@ use perfdata_core::attr::{Attr, EventType};
 use perfdata_core::feature::{BuildIds, Feature, FeatureId};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{Body, CpuMode, RawRecord, Record, RecordType};
+use perfdata_session::BuildId;
 use perfdata_tracepoint::Formats;
 
 use super::super::tracepoint_formats::is_made_name;
-use super::names;
 use crate::error::{Error, Result};
 use crate::inspect::show::text::escaped;
 use crate::io::InputSource;
@@ -25,7 +25,7 @@ pub(super) struct Evidence {
     /// The address of `_text` or `_stext` of the kernel.
     pub(super) kernel: Option<u64>,
     /// The build ID of the kernel.
-    pub(super) build_id: Option<Vec<u8>>,
+    pub(super) build_id: Option<BuildId>,
     /// The kernel release in the path of a module.
     pub(super) release: Option<Vec<u8>>,
     pub(super) names: EventNames,
@@ -108,7 +108,7 @@ impl Evidence {
         };
         if name.starts_with(KERNEL) {
             self.kernel = self.kernel.or(Some(start).filter(|&start| start != 0));
-            self.build_id = self.build_id.take().or(build_id.map(<[u8]>::to_vec));
+            self.build_id = self.build_id.or_else(|| BuildId::new(build_id?));
         } else if let Some(path) = name.strip_prefix(MODULES) {
             let release = path.split(|&byte| byte == b'/').next();
             self.release = self.release.take().or(release.map(<[u8]>::to_vec));
@@ -117,15 +117,13 @@ impl Evidence {
 
     /// Returns the tracepoints of the events.
     pub(super) fn tracepoints(&self, recording: &Recording) -> Vec<Tracepoint> {
-        let mut own = self.names.clone();
-        own.update(recording);
-        let of_events = names(recording);
-        let events = recording.events.iter().zip(of_events).enumerate();
-        let all = events.filter_map(|(at, (event, name))| {
-            let told = own.get(recording, at).map(|name| name.into_owned());
+        let mut names = self.names.clone();
+        names.update(recording);
+        let events = recording.events.iter().enumerate();
+        let all = events.filter_map(|(at, event)| {
             Some(Tracepoint {
                 id: tracepoint(&event.attr)?,
-                name: Tracepoint::split(&told.unwrap_or(name)),
+                name: Tracepoint::split(&names.get(recording, at)?),
             })
         });
         all.collect()
@@ -157,15 +155,11 @@ impl Evidence {
             let [own, other] = [own, other].map(|release| escaped(&release).to_string());
             return differ("the kernel release", &own, &other);
         }
-        if let (Some(own), Some(other)) = (&self.build_id, &of_donor.build_id)
-            && own != other
+        if let (Some(own), Some(other)) = (self.build_id, of_donor.build_id)
+            && !is_same_id(own, other)
         {
-            let hex = |id: &[u8]| {
-                id.iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect::<String>()
-            };
-            return differ("the build ID of the kernel", &hex(own), &hex(other));
+            let [own, other] = [own, other].map(|id| id.to_string());
+            return differ("the build ID of the kernel", &own, &other);
         }
         Ok(())
     }
@@ -178,12 +172,10 @@ impl Evidence {
         of_donor: &Evidence,
     ) -> bool {
         let release = text(recording, FeatureId::OSRELEASE).or_else(|| self.release.clone());
-        let is_same = |own: bool, other: bool| own && other;
-        is_same(
-            release.is_some(),
-            release == text(donor, FeatureId::OSRELEASE),
-        ) || is_same(self.build_id.is_some(), self.build_id == of_donor.build_id)
-            || is_same(self.kernel.is_some(), self.kernel == of_donor.kernel)
+        let ids = self.build_id.zip(of_donor.build_id);
+        (release.is_some() && release == text(donor, FeatureId::OSRELEASE))
+            || ids.is_some_and(|(own, other)| is_same_id(own, other))
+            || (self.kernel.is_some() && self.kernel == of_donor.kernel)
     }
 }
 
@@ -264,7 +256,7 @@ fn text(recording: &Recording, id: FeatureId) -> Option<Vec<u8>> {
 }
 
 /// Returns the build ID of the kernel in the table of build IDs.
-fn kernel_build_id(recording: &Recording) -> Option<Vec<u8>> {
+fn kernel_build_id(recording: &Recording) -> Option<BuildId> {
     let Feature::BuildIds(BuildIds(entries)) = recording.feature(FeatureId::BUILD_ID)?.ok()?.value
     else {
         return None;
@@ -273,7 +265,12 @@ fn kernel_build_id(recording: &Recording) -> Option<Vec<u8>> {
         CpuMode::of(entry.header.misc) == CpuMode::KERNEL
             && entry.build_id.filename.text().starts_with(KERNEL)
     })?;
-    Some(kernel.build_id.id(kernel.header.misc).to_vec())
+    BuildId::new(kernel.build_id.id(kernel.header.misc))
+}
+
+/// Returns whether build IDs are equal. Old versions of perf pad them with zeros.
+fn is_same_id(own: BuildId, other: BuildId) -> bool {
+    own.padded().0 == other.padded().0
 }
 
 /// Returns the error for a donor that contradicts the recording.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{EventDescs, Feature, FeatureId};
-use perfdata_core::names::{EventNames, name_in};
+use perfdata_core::names::name_in;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::HeaderString;
@@ -261,13 +261,4 @@ impl Stage for FeaturesFrom {
         let ids: Vec<String> = self.added.iter().map(ToString::to_string).collect();
         vec![format!("took {} from {name}", ids.join(", "))]
     }
-}
-
-/// Returns the names of the events as readers show them.
-fn names(recording: &Recording) -> Vec<Vec<u8>> {
-    let mut names = EventNames::default();
-    names.update(recording);
-    let all = 0..recording.events.len();
-    all.map(|at| names.get(recording, at).unwrap_or_default().into_owned())
-        .collect()
 }

@@ -12,6 +12,7 @@ use perfdata_core::feature::tracing::{
 use perfdata_core::feature::{Feature, FeatureId, NrCpus, PmuMapping, TracingData};
 use perfdata_core::wire::{CStr, HeaderString};
 use perfdata_core::{Endian, Recording};
+use perfdata_symbols::machine::running_kernel;
 
 use super::evidence::{Evidence, Tracepoint, refused};
 use crate::error::{Error, Result};
@@ -70,7 +71,7 @@ pub(super) fn recording(tracepoints: &[Tracepoint]) -> Result<(Recording, Eviden
     }
     let evidence = Evidence {
         kernel: kernel_address(),
-        build_id: build_id(),
+        build_id: running_kernel(),
         ..Evidence::default()
     };
     Ok((recording, evidence))
@@ -164,26 +165,6 @@ fn kernel_address() -> Option<u64> {
     })?;
     let address = u64::from_str_radix(start, 16).ok()?;
     Some(address).filter(|&address| address != 0)
-}
-
-/// Returns the build ID of the running kernel: the note of type 3 of `GNU`.
-fn build_id() -> Option<Vec<u8>> {
-    let notes = fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = &notes[..];
-    loop {
-        let word = |at: usize| {
-            let bytes = rest.get(at..at.checked_add(4)?)?;
-            Some(u32::from_ne_bytes(bytes.try_into().ok()?) as usize)
-        };
-        let (name_len, len, kind) = (word(0)?, word(4)?, word(8)?);
-        let name = rest.get(12..)?.get(..name_len)?;
-        let start = name_len.checked_next_multiple_of(4)?.checked_add(12)?;
-        let content = rest.get(start..)?.get(..len)?;
-        if kind == 3 && name == b"GNU\0" {
-            return Some(content.to_vec());
-        }
-        rest = rest.get(start.checked_add(len.checked_next_multiple_of(4)?)?..)?;
-    }
 }
 
 /// Returns the size of a page in bytes: `AT_PAGESZ` of the auxiliary vector.
