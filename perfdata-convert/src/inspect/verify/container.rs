@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use perfdata_core::Recording;
 use perfdata_core::attr::Attr;
 use perfdata_core::container_layout::{FileLayout, Part};
-use perfdata_core::header::FileSection;
+use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::wire::Wire;
 
 use super::{Report, Severity, difference};
@@ -127,7 +127,7 @@ fn check_places(report: &mut Report, file: &FileLayout) {
     if file.unexplained {
         report.add(
             Severity::Error,
-            72,
+            FileHeader::OLD_SIZE,
             "the header declares feature sections, but the feature table is missing",
         );
     }

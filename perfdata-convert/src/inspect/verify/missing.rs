@@ -2,13 +2,13 @@
 
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::header::ContainerKind;
+use perfdata_core::header::{ContainerKind, FileHeader};
 use perfdata_core::{Event, Recording};
 
 use super::{Report, Severity};
 
-/// The offset of the feature bitmap in the header of a file.
-const FEATURE_BITMAP: u64 = 72;
+/// The offset of the feature bitmap in the header of a file: behind the old header.
+const FEATURE_BITMAP: u64 = FileHeader::OLD_SIZE;
 
 /// Reports missing tracing data. `sample` is the offset of the first sample.
 pub(super) fn check(
