@@ -14,6 +14,7 @@ mod new_file;
 mod output;
 mod output_directory;
 mod reader;
+mod rewind;
 mod same;
 mod skim;
 mod spool;

@@ -233,15 +233,18 @@ impl Conversion {
         {
             input = input.into_seekable()?;
         }
-        let size = input.size();
         let mut stages = self.stages.iter();
         let events_first = stages.any(|stage| stage.requirements().events_first);
         let Opened {
             mut reader,
             source,
+            size,
             recording,
             has_late_events,
-        } = Opened::new(input, events_first)?;
+        } = Opened::seekable_if(input, events_first, |opened| {
+            !self.is_copy(opened.reader.container_layout(), expected)
+                && StandardLayout::reads_ahead(&opened.recording)
+        })?;
         self.limits = source.limits();
         if let Some(directory) = source.directory() {
             self.stages

@@ -26,12 +26,12 @@ const BLOCK: usize = 256 << 10;
 
 /// An open input.
 pub struct Input {
-    kind: Kind,
-    watch: Option<Arc<dyn Watch>>,
+    pub(super) kind: Kind,
+    pub(super) watch: Option<Arc<dyn Watch>>,
     /// Number of bytes read from a stream.
-    streamed: Arc<AtomicU64>,
-    limits: Limits,
-    written: Option<Written>,
+    pub(super) streamed: Arc<AtomicU64>,
+    pub(super) limits: Limits,
+    pub(super) written: Option<Written>,
 }
 
 /// When a file was written.

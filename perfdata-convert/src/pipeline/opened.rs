@@ -6,13 +6,14 @@ use perfdata_core::{Events, Recording};
 
 use super::Stage;
 use crate::error::{Error, Result};
-use crate::io::{BoxedSource, Input, InputSource};
+use crate::io::{BoxedSource, Input, InputSource, Size};
 use crate::leftover::Leftover;
 
 /// An open input.
 pub(super) struct Opened {
     pub(super) reader: BoxedSource,
     pub(super) source: InputSource,
+    pub(super) size: Size,
     /// The model before the first record, with the events that were read ahead.
     pub(super) recording: Recording,
     /// Whether events were read ahead, because the attributes come after the first record.
@@ -22,6 +23,7 @@ pub(super) struct Opened {
 impl Opened {
     /// Opens an input. With `events_first`, all events are known.
     pub(super) fn new(input: Input, events_first: bool) -> Result<Self> {
+        let size = input.size();
         let (reader, source) = input.reader()?;
         let mut recording = reader.recording().clone();
         let has_late_events = recording.events.is_empty() && events_first;
@@ -31,9 +33,30 @@ impl Opened {
         Ok(Opened {
             reader,
             source,
+            size,
             recording,
             has_late_events,
         })
+    }
+
+    /// Opens an input. A stream for which `reads_twice` returns true is stored in a temporary file
+    /// first.
+    pub(super) fn seekable_if(
+        input: Input,
+        events_first: bool,
+        reads_twice: impl FnOnce(&Self) -> bool,
+    ) -> Result<Self> {
+        let (input, rewind) = input.rewindable();
+        let opened = Self::new(input, events_first)?;
+        let Some(rewind) = rewind else {
+            return Ok(opened);
+        };
+        if !reads_twice(&opened) {
+            rewind.release();
+            return Ok(opened);
+        }
+        drop(opened);
+        Self::new(rewind.into_seekable()?, events_first)
     }
 }
 

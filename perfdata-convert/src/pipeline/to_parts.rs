@@ -64,6 +64,7 @@ impl PartConversion<'_> {
             source,
             mut recording,
             has_late_events,
+            ..
         } = Opened::new(input, true)?;
         let limits = source.limits();
         shared_bytes::check_parts(reader.container_layout())?;

@@ -12,7 +12,7 @@ use perfdata_core::record::{
     RecordType,
 };
 use perfdata_core::version::Version;
-use perfdata_core::{DecodeContext, Recording};
+use perfdata_core::{DecodeContext, Event, Recording};
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
@@ -71,6 +71,13 @@ impl StandardLayout {
         })
     }
 
+    /// Returns whether the compressed records are searched before a conversion.
+    pub(crate) fn reads_ahead(recording: &Recording) -> bool {
+        let may_lie = |event: &Event| event.attr.flags.mmap2() != 0 && event.attr.flags.build_id() == 0;
+        let events = &recording.events;
+        compression(recording).is_some() && (events.is_empty() || events.iter().any(may_lie))
+    }
+
     /// Adds the tracing data to the model.
     pub(crate) fn add_tracing_data(&self, recording: &mut Recording) {
         if let Some(data) = &self.tracing_data {
@@ -122,9 +129,8 @@ impl StandardLayout {
 }
 
 /// Returns whether MMAP2 records inside of compressed ones announce a build ID, but have an inode.
-/// They are not searched in a stream, which can be read only once.
 fn has_compressed_false_build_ids(source: &InputSource, recording: &Recording) -> Result<bool> {
-    if compression(recording).is_none() {
+    if !StandardLayout::reads_ahead(recording) {
         return Ok(false);
     }
     let mut found = false;

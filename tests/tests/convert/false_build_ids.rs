@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::{Input, Output};
@@ -13,15 +14,19 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
-use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::recordings::{Endian, fixtures_dir};
 use perfdata_tests::synth::attr::{Attr, Stamp, sample_type};
 use perfdata_tests::synth::buf::Buf;
 use perfdata_tests::synth::feature_events::{self, Event};
-use perfdata_tests::synth::file::File;
+use perfdata_tests::synth::file::{File, Magic};
 use perfdata_tests::synth::kind;
+use perfdata_tests::synth::pipe::{Pipe, TERMINATOR};
 use perfdata_tests::synth::record::{Scribe, misc, stream};
 use perfdata_tests::{perf, skipped};
+
+/// The number of the COMPRESSED feature.
+const COMPRESSED: u32 = 27;
 
 /// What an MMAP2 record contains: an inode (major and minor number, inode), or a build ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +221,7 @@ fn records_belong_to_events_with_and_without_build_ids() {
     }
 }
 
-/// Compressed records are opened if there are such records in them.
+/// Compressed records are opened if there are such records in them, also in a stream.
 #[test]
 fn compressed_records_lose_the_flag() {
     let all = [(1, Inode(254, 2, 0x03c5))];
@@ -227,14 +232,58 @@ fn compressed_records_lose_the_flag() {
     file.data = perfdata_tests::synth::record::frame(false, kind::COMPRESSED, 0, &packed);
     // Version, type, level, ratio, size of the ring buffer.
     let feature = Buf::new(false).u32s(&[1, 1, 1, 2, 0x81000]).bytes;
-    file.set_feature(27, feature);
+    file.set_feature(COMPRESSED, feature.clone());
     fs::write(&path, file.bytes()).expect("a file");
     assert_eq!(reported(&path), 1);
+    let is_compressed = |path: &Path| {
+        let whole = Whole::read_file(path).expect("a recording");
+        let mut kinds = whole.records.iter().map(|(_, kind)| *kind);
+        kinds.any(RecordType::is_compressed)
+    };
     let pipe = convert(&path, Some(ContainerKind::Pipe), vec![]).expect("it is converted");
     assert_eq!(reported(&pipe.path()), 0);
-    let whole = Whole::read_file(&pipe.path()).expect("a recording");
-    let mut kinds = whole.records.iter().map(|(_, kind)| *kind);
-    assert!(kinds.any(RecordType::is_compressed), "they stay compressed");
+    assert!(is_compressed(&pipe.path()), "they stay compressed");
+
+    let events = file.events.iter();
+    let stream = events.fold(Pipe::new(false, Magic::V2), Pipe::event);
+    let mut stream = stream.feature(COMPRESSED, &feature).terminator(TERMINATOR);
+    stream.bytes.extend(&file.data);
+    let written = folder.path().join("perf.pipe");
+    fs::write(&written, &stream.bytes).expect("a file");
+    assert_eq!(reported(&written), 1);
+    for (options, stays) in [
+        (&["pipe2file"][..], true),
+        (&["--swap-endian"], true),
+        (&["--decompress"], false),
+        (&["--to", "pipe", "--endian", "big"], true),
+    ] {
+        let made = folder.path().join("made.data");
+        let said = from_stdin(&written, options, &made);
+        assert!(
+            said.contains("1 MMAP2 record with an inode lost the flag"),
+            "{options:?}: {said}"
+        );
+        assert_eq!(reported(&made), 0, "{options:?}");
+        assert_eq!(is_compressed(&made), stays, "{options:?}");
+        fs::remove_file(&made).expect("it is there");
+    }
+    let copied = folder.path().join("copied.data");
+    from_stdin(&written, &["convert"], &copied);
+    assert_eq!(fs::read(&copied).expect("a copy"), stream.bytes);
+}
+
+/// Returns what perfconv says when it reads `input` as a stream.
+fn from_stdin(input: &Path, options: &[&str], output: &Path) -> String {
+    let mut cat = Command::new("cat");
+    let mut cat = cat.arg(input).stdout(Stdio::piped()).spawn().expect("cat");
+    let mut command = perfconv();
+    command.args(options).args(["--no-sync", "-", "-o"]);
+    let stream = cat.stdout.take().expect("its output");
+    let said = command.arg(output).stdin(stream).output().expect("it runs");
+    cat.wait().expect("cat ends");
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.status.success(), "{options:?}: {text}");
+    text
 }
 
 /// Returns the lines about mappings of user space that a perf prints.
