@@ -73,7 +73,8 @@ impl StandardLayout {
 
     /// Returns whether the compressed records are searched before a conversion.
     pub(crate) fn reads_ahead(recording: &Recording) -> bool {
-        let may_lie = |event: &Event| event.attr.flags.mmap2() != 0 && event.attr.flags.build_id() == 0;
+        let may_lie =
+            |event: &Event| event.attr.flags.mmap2() != 0 && event.attr.flags.build_id() == 0;
         let events = &recording.events;
         compression(recording).is_some() && (events.is_empty() || events.iter().any(may_lie))
     }

@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 
 use perfdata_core::Endian as Order;
 use perfdata_tests::convert::perfconv;
+use perfdata_tests::synth::jitdump::{Dump, Header};
+use perfdata_tests::told::Told;
 use perfdata_tests::told::{MONOTONIC, made};
 
 use super::{Place, life, told};
@@ -130,4 +132,40 @@ fn the_command_needs_a_place_for_images() {
         "y.data",
     ];
     assert_eq!(run(&words).0, Some(0));
+
+    // A dump that the recording does not map, and whose header names the wrong clock.
+    fs::create_dir(place.path("dumps")).expect("a folder");
+    let header = Header {
+        flags: 1,
+        ..Header::of(5)
+    };
+    let dump = Dump::new(false, header).load(100, 0x1000, 1, "first", &[0x90; 16]);
+    place.dump("dumps/jit-5.dump", dump);
+    let told = [
+        (10, Told::Map(5, 0x40_0000, 0x1000, "/bin/runtime")),
+        (101, Told::Sample(5, 0x1000)),
+    ];
+    made(&place.path("in.data"), Order::Little, MONOTONIC, &told);
+    let words = "convert --jit --jit-dir dumps --jit-clock mono in.data -o z.data";
+    let words: Vec<&str> = words.split(' ').collect();
+    let (status, said) = run(&words);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("jit-5.dump: 1 generated function"), "{said}");
+    assert!(place.path("z.data.jit/jitted-5-1.so").is_file());
+    // A version that nobody has described.
+    let mut dump = Dump::new(false, Header::of(5)).bytes();
+    dump[4] = 2;
+    fs::write(place.path("dumps/jit-5.dump"), dump).expect("a file");
+    let (status, said) = run(&[
+        "convert",
+        "-f",
+        "--jit",
+        "--jit-dir",
+        "dumps",
+        "in.data",
+        "-o",
+        "z.data",
+    ]);
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(said.matches("version").count(), 1, "{said}");
 }
