@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anstream::{AutoStream, ColorChoice};
 use perfconv::cli::Cli;
 use perfconv::cmd::diagnostics::{Given, exit_code};
-use perfconv::cmd::memory::{self, Allocator};
 use perfconv::cmd::{self, signals, system};
 use perfconv::messages::Messages;
 use perfdata_convert::{Error, Result};
@@ -14,14 +13,7 @@ use perfdata_convert::{Error, Result};
 /// Size of the buffer for standard output in bytes.
 const BLOCK: usize = 1 << 16;
 
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
 fn main() -> ExitCode {
-    system::close_what_was_closed();
-    memory::prepare();
-    // The C library aborts if a thread starts without memory.
-    memory::require();
     let cli = match Cli::from_args(std::env::args_os()) {
         Ok(cli) => cli,
         Err(said) => return explain(&said),

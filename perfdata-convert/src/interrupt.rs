@@ -83,11 +83,6 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     undisturbed(|| options.open(path))
 }
 
-/// Returns whether this thread is in [`undisturbed`] or [`end`].
-pub fn is_undisturbed() -> bool {
-    IS_UNDISTURBED.get()
-}
-
 /// Removes all temporary files, and then calls `die` to end the process. No new ones can be created
 /// anymore.
 pub fn end(die: impl FnOnce()) {

@@ -16,8 +16,6 @@ mod extract_aux;
 mod info;
 mod inject;
 mod man;
-#[allow(unsafe_code, reason = "the allocator")]
-pub mod memory;
 mod merge;
 pub mod objects;
 pub mod pager;

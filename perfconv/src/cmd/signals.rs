@@ -21,7 +21,7 @@ use signal_hook::consts::{
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use super::{memory, pager, system};
+use super::{pager, system};
 use crate::messages::Messages;
 use perfdata_convert::interrupt;
 
@@ -47,9 +47,6 @@ const AGAIN_BY_SYSTEM: Duration = Duration::from_millis(250);
 
 /// Maximum time for output to a terminal that may block.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// Maximum time until an abort that this process itself wants.
-const ABORT_DELAY: Duration = Duration::from_secs(2);
 
 /// Whether the input is a stream.
 static STREAMS: AtomicBool = AtomicBool::new(false);
@@ -88,9 +85,6 @@ pub fn watch(messages: Messages<'static>) {
     });
     match thread.and_then(|_| Signals::new(&all)) {
         Ok(signals) => {
-            if known(&SIGABRT) {
-                system::delay_aborts(ABORT_DELAY);
-            }
             drop(send.send(signals));
         }
         Err(_) => watch_alone(known),
@@ -143,10 +137,6 @@ fn wait_for(mut signals: Signals, messages: Messages<'static>) {
                 Some(_) => {}
             }
         }
-        if signal == SIGABRT {
-            // The C library aborts if it has no memory.
-            memory::require();
-        }
         interrupt::end(|| {
             clear_terminal();
             system::end_by(signal)
@@ -155,7 +145,7 @@ fn wait_for(mut signals: Signals, messages: Messages<'static>) {
 }
 
 /// Removes the progress bar from the terminal, unless that takes long.
-pub(super) fn clear_terminal() {
+fn clear_terminal() {
     aside(progress::clear);
 }
 

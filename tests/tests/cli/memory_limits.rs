@@ -1,8 +1,9 @@
 //! All commands with less and less address space, down to what the loader of programs needs.
 //!
 //! The status is 0 and the output is the right one; or the status is 2, there is a message, the
-//! target is as before, and no temporary file is left. A program that the system cannot start
-//! says nothing.
+//! target is as before, and no temporary file is left; or an allocation failed, and the standard
+//! library ends the process with its own message. In this case, the target is as before, too, and
+//! only a temporary directory may be left. A program that the system cannot start says nothing.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -15,6 +16,8 @@ use perfdata_tests::{is_thorough, skipped};
 
 use crate::faults::{Known, all_scenes, ended, fault};
 use crate::system_calls::Scene;
+
+const SIGABRT: i32 = 6;
 
 /// Address space in bytes.
 fn limits(first: u64) -> Vec<u64> {
@@ -51,6 +54,13 @@ fn least() -> u64 {
         .expect("it starts with 64 MiB")
 }
 
+/// Returns whether a file is part of an output directory that was not finished, or is this
+/// directory.
+fn is_in_temporary_directory(name: &str) -> bool {
+    let name = name.strip_prefix("out/").unwrap_or(name);
+    name.starts_with(".perfconv-") && name.contains('/')
+}
+
 /// Returns what is wrong with the run of a command.
 fn check((words, before, whole): &Known, limit: u64) -> Result<&'static str, String> {
     let scene = Scene::new(words);
@@ -64,6 +74,16 @@ fn check((words, before, whole): &Known, limit: u64) -> Result<&'static str, Str
             };
         }
         Some(status) if status.code() == Some(127) => return Ok("not started"),
+        // After a failed allocation, Rust aborts; libraries panic, and so does the start of threads.
+        Some(status) if status.signal() == Some(SIGABRT) || status.code() == Some(101) => {
+            let mut files = run.files.clone();
+            files.retain(|name, _| !is_in_temporary_directory(name));
+            return match scene.is_as_before(&files, before, &whole.files) {
+                _ if run.output.stderr.is_empty() => Err("no message".into()),
+                true => Ok("ended by Rust"),
+                false => Err(format!("another target: {}", run.output.stderr)),
+            };
+        }
         Some(status) if status.code() == Some(1) => {
             return Err(format!("the input is blamed: {}", run.output.stderr));
         }

@@ -2,15 +2,9 @@
 //! writing keep their temporary names.
 
 use crate::messages::Messages;
-use crate::progress;
 
 /// Declares that the input is a stream.
 pub fn stream_begins() {}
 
 /// Does nothing.
 pub fn watch(_: Messages<'static>) {}
-
-/// Removes the progress bar from the terminal.
-pub(super) fn clear_terminal() {
-    progress::clear();
-}
