@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::SampleTime;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
@@ -270,6 +271,8 @@ impl Conversion {
         look_ahead(&mut self.stages, &source, &standard_recording, to)
             .map_err(Error::of_records)?;
         let is_moved = self.are_neutral();
+        let times = standard.as_ref().and_then(StandardLayout::times).cloned();
+        let times = times.filter(|_| is_moved);
         let is_copy = is_copy(self, &reader);
         let mut skipped = 0;
         let gaps = self.stages.first().and_then(|stage| stage.gaps());
@@ -289,7 +292,7 @@ impl Conversion {
             });
             self.stages.insert(at, Box::new(standard));
         }
-        add_container(&mut self.stages, found, to, self.limits);
+        add_container(&mut self.stages, found, to, times, self.limits);
         if to == ContainerKind::File && !is_copy {
             let is_other = source.is_damaged() || source.is_merged();
             let from = if is_other { ContainerKind::Pipe } else { found };
@@ -463,14 +466,16 @@ fn add_file_features(stages: &mut Vec<Box<dyn Stage>>, recording: &Recording, fr
 }
 
 /// Inserts the stages that change the container, and that compress the records of the output.
+/// `times` are those of all samples, if they are known.
 fn add_container(
     stages: &mut Vec<Box<dyn Stage>>,
     from: ContainerKind,
     to: ContainerKind,
+    times: Option<SampleTime>,
     limits: Limits,
 ) {
     let change: Option<Box<dyn Stage>> = match (from, to) {
-        (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
+        (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::new(times))),
         (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
         _ => None,
     };

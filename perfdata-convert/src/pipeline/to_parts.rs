@@ -148,7 +148,7 @@ impl PartConversion<'_> {
         }
         look_ahead(&mut stages, &filtered, recording, self.to).map_err(Error::of_records)?;
         UpdateTimes::behind(self.decisions.times.clone(), &mut stages, from, self.to);
-        add_container(&mut stages, from, self.to, source.limits());
+        add_container(&mut stages, from, self.to, None, source.limits());
         if self.to == ContainerKind::File {
             add_file_features(&mut stages, recording, from);
         }

@@ -83,6 +83,13 @@ impl SampleTimes {
     }
 }
 
+/// Returns whether the recorder wrote a section with zeros for the times: that of a pipe is written
+/// before the first sample.
+pub(crate) fn are_unknown(recording: &Recording) -> bool {
+    let section = recording.features.get(&FeatureId::SAMPLE_TIME);
+    section.is_some_and(|section| section.iter().all(|&byte| byte == 0))
+}
+
 /// The times of the samples before the stages that may drop some.
 type Before = Arc<Mutex<Option<SampleTime>>>;
 

@@ -5,7 +5,7 @@
 //! the kernel or the attribute of an event.
 
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::read::{Chunk, RecordBatch};
 use perfdata_core::record::{
     Body, HeaderTracingData, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, RawRecord, Record, RecordHeader,
@@ -14,6 +14,7 @@ use perfdata_core::record::{
 use perfdata_core::version::Version;
 use perfdata_core::{DecodeContext, Event, Recording};
 
+use super::sample_times::{SampleTimes, are_unknown};
 use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::inspect::verify::{lacks_tracing_data, unread_build_ids};
@@ -41,6 +42,17 @@ pub(crate) struct StandardLayout {
     false_build_ids: u64,
     /// The note about bytes of the BUILD_ID section that are no entries.
     unread_build_ids: Option<String>,
+    /// The times of the samples, if they were read ahead.
+    times: Option<SampleTime>,
+}
+
+/// What a pass over the compressed records found.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Whether MMAP2 records announce a build ID, but have an inode.
+    has_false_build_ids: bool,
+    /// The times of the samples.
+    times: Option<SampleTime>,
 }
 
 impl StandardLayout {
@@ -61,14 +73,24 @@ impl StandardLayout {
         };
         let release = release(recording);
         let is_old = release.is_some_and(|release| !release.has(PROTECTION));
+        let ahead = match !is_old && Self::reads_ahead(recording) {
+            true => Ahead::of(source, recording)?,
+            false => Ahead::default(),
+        };
         Ok(StandardLayout {
-            opens: is_old || has_compressed_false_build_ids(source, recording)?,
+            opens: is_old || ahead.has_false_build_ids,
             tracing_data,
             adds_protection: is_old || release.is_none(),
             mappings: 0,
             false_build_ids: 0,
             unread_build_ids: None,
+            times: ahead.times,
         })
+    }
+
+    /// Returns the times of all samples of the input, if they are known already.
+    pub(crate) fn times(&self) -> Option<&SampleTime> {
+        self.times.as_ref()
     }
 
     /// Returns whether the compressed records are searched before a conversion.
@@ -129,21 +151,26 @@ impl StandardLayout {
     }
 }
 
-/// Returns whether MMAP2 records inside of compressed ones announce a build ID, but have an inode.
-fn has_compressed_false_build_ids(source: &InputSource, recording: &Recording) -> Result<bool> {
-    if !StandardLayout::reads_ahead(recording) {
-        return Ok(false);
-    }
-    let mut found = false;
-    let is_mapping = |kind| kind == RecordType::MMAP2;
-    let read = source.each_record_of(recording, is_mapping, |raw, now| {
-        found |= now.events.has_false_build_id(raw);
-        Ok(())
-    });
-    match read {
-        // The conversion finds corrupt data again, and knows better what to do about them.
-        Err(Error::Read(error)) if !error.is_io() => Ok(found),
-        read => read.map(|_| found),
+impl Ahead {
+    fn of(source: &InputSource, recording: &Recording) -> Result<Ahead> {
+        let mut ahead = Ahead::default();
+        let mut times = are_unknown(recording).then(SampleTimes::default);
+        let is_wanted = |kind| kind == RecordType::MMAP2 || kind == RecordType::SAMPLE;
+        let read = source.each_record_of(recording, is_wanted, |raw, now| {
+            match &mut times {
+                Some(times) if raw.kind == RecordType::SAMPLE => times.sample(raw, now),
+                _ => ahead.has_false_build_ids |= now.events.has_false_build_id(raw),
+            }
+            Ok(())
+        });
+        match read {
+            Ok(true) => ahead.times = times.and_then(|times| times.range()),
+            Ok(false) => {}
+            // The conversion finds corrupt data again, and knows better what to do about them.
+            Err(Error::Read(error)) if !error.is_io() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(ahead)
     }
 }
 

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
-use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
+use perfdata_core::feature::{
+    BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, SampleTime, Section,
+};
 use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
 use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::HeaderString;
 use perfdata_core::{Event, Events, Recording};
 
-use super::sample_times::SampleTimes;
+use super::sample_times::{SampleTimes, are_unknown};
 use crate::error::{Error, Result};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
@@ -38,10 +40,21 @@ pub(crate) struct ToFile {
     has_plain_records: bool,
     /// Whether there are records that cannot be decoded without attributes.
     needs_events: bool,
-    /// Whether to determine the times of the samples: the recorder wrote a section with zeros for
-    /// them.
+    /// Whether to determine the times of the samples.
     wants_times: bool,
     times: SampleTimes,
+    /// The times, if they are known already.
+    known_times: Option<SampleTime>,
+}
+
+impl ToFile {
+    /// Returns the stage. `times` are those of all samples that it will receive, if they are known.
+    pub(crate) fn new(times: Option<SampleTime>) -> Self {
+        ToFile {
+            known_times: times,
+            ..ToFile::default()
+        }
+    }
 }
 
 impl Stage for ToFile {
@@ -61,11 +74,10 @@ impl Stage for ToFile {
         self.has_early_events = has_attrs(container_layout);
         self.events = recording.events.len();
         check_ids(&recording.events)?;
-        // A pipe's SAMPLE_TIME is written before the first sample, so it is 0.
-        self.wants_times = recording
-            .features
-            .get(&FeatureId::SAMPLE_TIME)
-            .is_some_and(|section| section.iter().all(|&byte| byte == 0));
+        match are_unknown(recording) {
+            true => self.wants_times = self.known_times.is_none(),
+            false => self.known_times = None,
+        }
         self.described = Some(DescribedNames::of(recording));
         let mut before = recording.clone();
         if !self.has_early_events {
@@ -207,7 +219,8 @@ fn repeat_changes(model: &mut Recording, before: &Recording, mut changed: Record
 
 impl ToFile {
     fn add_features(&mut self, recording: &mut Recording) -> Result<()> {
-        if let Some(times) = self.times.range().filter(|_| self.wants_times) {
+        let found = self.times.range().filter(|_| self.wants_times);
+        if let Some(times) = self.known_times.take().or(found) {
             recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?;
         }
         if self.has_stat {
