@@ -1,5 +1,6 @@
 //! The columns of a row group.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -94,9 +95,9 @@ impl Encoder {
             }
             let mut result = work();
             for other in others {
+                // The compressor panics if memory is lacking: that is no error of the recording.
                 let joined = other.join();
-                let ended = || Error::Encoding("a thread that encodes has ended".into());
-                result = result.and(joined.unwrap_or_else(|_| Err(ended())));
+                result = result.and(joined.unwrap_or_else(|panic| resume_unwind(panic)));
             }
             result
         })

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -161,14 +162,14 @@ impl Background {
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {
             Some(Ok(result)) => result,
-            // The thread does not panic, and ends once.
-            _ => Err(ended()),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Err(ended()),
         }
     }
 }
 
 fn ended() -> Error {
-    Error::Encoding("a thread that encodes has ended".into())
+    Error::Encoding("the thread that encodes has ended".into())
 }
 
 impl Drop for Background {
