@@ -28,7 +28,7 @@ pub use convert::ConvertArgs;
 pub use export::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
-pub use jit::{Code, JitArgs, images_beside};
+pub use jit::{JitArgs, images_beside};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use output::OutputArgs;

@@ -1,10 +1,9 @@
 //! The options for user stacks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use perfdata_convert::error::Result;
-use perfdata_convert::stages::callchains::Callchains;
+use perfdata_recipe::{Unwinding, UserStacks};
 
 use super::convert::CONVERSIONS;
 use crate::cmd::objects;
@@ -41,34 +40,18 @@ pub struct CallchainArgs {
     pub unverified: bool,
 }
 
-impl CallchainArgs {
-    /// Returns the stage, if it is requested. Callchains have at most `max_stack` frames. The stage
-    /// comes after one that adds generated code, if `has_code` is set, and unwinds with `threads`.
-    ///
-    /// # Errors
-    /// A named folder does not exist.
-    pub fn stage(
-        &self,
-        sysroot: Option<&Path>,
-        max_stack: Option<u32>,
-        has_code: bool,
-        threads: usize,
-    ) -> Result<Option<Callchains>> {
-        if self.drop_stacks {
-            return Ok(Some(Callchains::without_stacks()));
+impl From<&CallchainArgs> for Option<UserStacks> {
+    fn from(args: &CallchainArgs) -> Self {
+        if args.drop_stacks {
+            return Some(UserStacks::Drop);
         }
-        if !self.convert_callchain {
-            return Ok(None);
-        }
-        let sources = objects::sources(sysroot, &self.debug_dir)?.with_unverified(self.unverified);
-        let stage = Callchains::unwound(sources)
-            .with_frame_pointers(self.frame_pointers)
-            .with_generated_code(has_code)
-            .with_threads(threads)
-            .with_help(objects::help);
-        Ok(Some(match max_stack {
-            Some(frames) => stage.with_max_frames(frames),
-            None => stage,
-        }))
+        args.convert_callchain.then(|| {
+            let mut unwinding = Unwinding::default();
+            unwinding.debug_dirs.clone_from(&args.debug_dir);
+            unwinding.frame_pointers = args.frame_pointers;
+            unwinding.unverified = args.unverified;
+            unwinding.help = Some(objects::help);
+            UserStacks::Unwind(unwinding)
+        })
     }
 }

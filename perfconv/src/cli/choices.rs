@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 use perfdata_convert::stages::build_ids::Select;
-use perfdata_convert::stages::swap::Unknown;
+use perfdata_convert::stages::swap::{Target, Unknown};
+use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 
 /// A container.
@@ -39,6 +40,16 @@ pub enum ByteOrder {
     Big,
     /// The byte order of this machine
     Native,
+}
+
+impl From<ByteOrder> for Target {
+    fn from(order: ByteOrder) -> Self {
+        Target::Order(match order {
+            ByteOrder::Little => Endian::Little,
+            ByteOrder::Big => Endian::Big,
+            ByteOrder::Native => Endian::NATIVE,
+        })
+    }
 }
 
 /// How to handle unknown content: the words of [`Unknown`].

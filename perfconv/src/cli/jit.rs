@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use super::convert::CONVERSIONS;
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use perfdata_convert::error::{Error, Result, Step};
-use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_convert::stages::jit::{Images, Jit, JitClock};
-use perfdata_convert::stages::perf_maps::PerfMaps;
+use perfdata_convert::stages::jit::{Images, JitClock};
+use perfdata_recipe::{Dumps, GeneratedCode};
 
 /// The options that write images.
 const IMAGES: &str = "images";
@@ -64,13 +63,13 @@ pub enum ClockOfDumps {
     Cycles,
 }
 
-/// The stages that add generated code, in the order in which they process a record.
-#[derive(Debug, Default)]
-pub struct Code {
-    /// Adds that in jitdumps.
-    pub jit: Option<Jit>,
-    /// Adds the names in perf maps.
-    pub perf_maps: Option<PerfMaps>,
+impl From<ClockOfDumps> for JitClock {
+    fn from(clock: ClockOfDumps) -> Self {
+        match clock {
+            ClockOfDumps::Mono => JitClock::Monotonic,
+            ClockOfDumps::Cycles => JitClock::Cycles,
+        }
+    }
 }
 
 impl JitArgs {
@@ -79,55 +78,31 @@ impl JitArgs {
         self.jit || self.perf_maps.is_some()
     }
 
-    /// Returns the stages that are requested; without a directory for the images, they are written
-    /// to `images`. `adds_build_ids` and `syncs` apply to all of them.
+    /// Returns the code to add, if there is any. `images` returns where its images are written,
+    /// unless an option says so.
     ///
     /// # Errors
-    /// A named folder does not exist, or `images` fails.
-    pub fn stages(
-        &self,
-        sysroot: Option<&Path>,
-        images: impl FnOnce() -> Result<Images>,
-        adds_build_ids: bool,
-        syncs: bool,
-    ) -> Result<Code> {
+    /// That of `images`.
+    pub fn code(&self, images: impl FnOnce() -> Result<Images>) -> Result<Option<GeneratedCode>> {
         if !self.is_given() {
-            return Ok(Code::default());
-        }
-        let maps = self.perf_maps.iter().flatten().map(PathBuf::as_path);
-        let named = sysroot.into_iter().chain(self.jit_dir.as_deref());
-        for folder in named.chain(maps) {
-            fs::read_dir(folder).map_err(Error::io(folder))?;
+            return Ok(None);
         }
         let images = match &self.jit_images {
             Some(folder) => Images::In(folder.clone()),
             None => images()?,
         };
-        let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
-        let jit = self.jit.then(|| {
-            let mut jit = Jit::new(images.clone()).with_sysroot(sysroot.clone());
-            if let Some(folder) = &self.jit_dir {
-                jit = jit.with_dumps(folder.clone());
-            }
-            if let Some(offset) = self.jit_clock_offset {
-                jit = jit.with_clock_offset(offset);
-            }
-            if let Some(clock) = self.jit_clock {
-                jit = jit.with_clock(match clock {
-                    ClockOfDumps::Mono => JitClock::Monotonic,
-                    ClockOfDumps::Cycles => JitClock::Cycles,
-                });
-            }
-            jit.with_build_ids(adds_build_ids).synced(syncs)
+        let dumps = self.jit.then(|| {
+            let mut dumps = Dumps::default();
+            dumps.folder.clone_from(&self.jit_dir);
+            dumps.clock_offset = self.jit_clock_offset;
+            dumps.clock = self.jit_clock.map(Into::into);
+            dumps
         });
-        let perf_maps = self.perf_maps.as_ref().map(|folder| {
-            let mut maps = PerfMaps::new(images).with_sysroot(sysroot);
-            if let Some(folder) = folder {
-                maps = maps.with_maps(folder.clone());
-            }
-            maps.with_build_ids(adds_build_ids).synced(syncs)
-        });
-        Ok(Code { jit, perf_maps })
+        Ok(Some(GeneratedCode {
+            dumps,
+            perf_maps: self.perf_maps.clone(),
+            images,
+        }))
     }
 }
 

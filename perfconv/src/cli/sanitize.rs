@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use perfdata_convert::error::{Error, Result};
+use perfdata_convert::error::Result;
 use perfdata_convert::io::read_at_most;
-use perfdata_convert::stages::sanitize::{Audience, Kept, Key, Policy, Sanitize};
+use perfdata_convert::stages::sanitize::{Audience, Key, Policy};
+use perfdata_recipe::Sanitizing;
 
 /// Heading of these options.
 const SHARING: &str = "Sharing";
@@ -60,11 +61,11 @@ impl From<For> for Audience {
 const MOST: u64 = 1 << 20;
 
 impl SanitizeArgs {
-    /// Returns the stage, if it is requested.
+    /// Returns what is requested.
     ///
     /// # Errors
     /// A word is unknown, or the file with the secret cannot be read or is too short.
-    pub fn stage(&self) -> Result<Option<Sanitize>> {
+    pub fn sanitizing(&self) -> Result<Option<Sanitizing>> {
         let Some(audience) = self.sanitize else {
             return Ok(None);
         };
@@ -72,39 +73,13 @@ impl SanitizeArgs {
         for word in &self.keep {
             policy = policy.keep_named(word)?;
         }
-        Ok(Some(Sanitize::new(policy, self.key()?)))
-    }
-
-    /// Returns the stage that only moves addresses, as `perf inject --aslr`.
-    ///
-    /// # Errors
-    /// The operating system has no random numbers.
-    pub fn only_addresses() -> Result<Sanitize> {
-        let others = Kept::ALL.iter().map(|(_, kept, _)| *kept);
-        let others =
-            others.filter(|kept| !matches!(kept, Kept::Addresses | Kept::Raw | Kept::Stack));
-        let policy = others.fold(Policy::new(Audience::Vendor), Policy::keep);
-        Ok(Sanitize::new(policy, Key::random()?))
+        Ok(Some(Sanitizing::By(policy, self.key()?)))
     }
 
     fn key(&self) -> Result<Key> {
         match &self.key {
             None => Key::random(),
             Some(file) => Key::of_secret(&read_at_most(MOST, file)?),
-        }
-    }
-
-    /// Refuses options whose results would not be sanitized: each with whether it is given.
-    ///
-    /// # Errors
-    /// One of them is given, and sanitizing is requested.
-    pub fn check(&self, options: &[(&str, bool, &str)]) -> Result<()> {
-        let refused = options.iter().find(|(_, is_given, _)| *is_given);
-        match refused.filter(|_| self.sanitize.is_some()) {
-            None => Ok(()),
-            Some((option, _, why)) => Err(Error::Usage(format!(
-                "{option} cannot be combined with --sanitize: {why}"
-            ))),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The options that make samples smaller.
 
 use clap::Args;
-use perfdata_convert::stages::thin::{StackSize, Thin, part};
+use perfdata_convert::stages::thin::{StackSize, part};
 use perfdata_core::attr::SampleType;
+use perfdata_recipe::Thinning;
 
 /// Heading of these options.
 const THIN: &str = "Samples to thin";
@@ -41,21 +42,14 @@ pub struct ThinArgs {
 /// The value of `--stack-size` without BYTES.
 const USED: &str = "used";
 
-impl ThinArgs {
-    /// Returns the stage that removes it; `None` if nothing is to be removed.
-    pub fn stage(&self) -> Option<Thin> {
-        if self.max_stack.is_none() && self.stack_size.is_none() && self.omit.is_empty() {
-            return None;
-        }
-        let parts = self.omit.iter();
-        let mut thin = Thin::new().omit(parts.fold(SampleType(0), |all, &part| all | part));
-        if let Some(frames) = self.max_stack {
-            thin = thin.max_stack(frames);
-        }
-        if let Some(size) = self.stack_size {
-            thin = thin.stack_size(size);
-        }
-        Some(thin)
+impl From<&ThinArgs> for Thinning {
+    fn from(args: &ThinArgs) -> Self {
+        let parts = args.omit.iter();
+        let mut thinning = Thinning::default();
+        thinning.max_stack = args.max_stack;
+        thinning.stack_size = args.stack_size;
+        thinning.omit = parts.fold(SampleType(0), |all, &part| all | part);
+        thinning
     }
 }
 

@@ -10,9 +10,10 @@ use std::time::{Instant, SystemTime};
 
 use perfdata_columns::{ENDING, ParquetTables, Partition, Table};
 use perfdata_core::read::Limits;
+use perfdata_recipe::Exported;
 
 use super::columns::{Opened, STANDARD, id_of, threads_of};
-use super::export::{Exported, tell};
+use super::export::tell;
 use super::{Outcome, Several, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;

@@ -11,7 +11,7 @@ use perfdata_columns::{
 use perfdata_core::read::Limits;
 use perfdata_session::Samples;
 
-use super::export::{End, Exported, NO_SAMPLES, failed, opened, tell};
+use super::export::{of_args, tell};
 use super::open;
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
@@ -21,6 +21,7 @@ use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::os::private;
 use perfdata_convert::pipeline::Converted;
 use perfdata_export::Symbolizer;
+use perfdata_recipe::{Ending, Exported, OpenExport, failed};
 
 /// The name of standard output.
 pub(super) const STANDARD: &str = "-";
@@ -108,7 +109,7 @@ fn is_table(path: &Path) -> bool {
 pub(super) struct Opened {
     samples: Samples<Converted>,
     symbols: Option<Symbolizer>,
-    end: End,
+    ending: Ending,
     options: Options,
     allow_empty: bool,
     id: Option<String>,
@@ -124,7 +125,12 @@ impl Opened {
         id: Option<String>,
         limits: Limits,
     ) -> Result<Self> {
-        let (samples, symbols, end) = opened(args, input, limits)?;
+        let OpenExport {
+            samples,
+            symbols,
+            ending,
+            ..
+        } = of_args(args, false, limits)?.open(input)?;
         let mut options = options(args, id.as_deref());
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
@@ -133,7 +139,7 @@ impl Opened {
         Ok(Opened {
             samples,
             symbols,
-            end,
+            ending,
             options,
             allow_empty: args.slice.allow_empty,
             id,
@@ -196,16 +202,12 @@ impl Opened {
             write(&mut out, batch).map_err(failed)?;
             next = batches.next_batch().map_err(failed)?;
         }
-        let (notes, leftover) = self.end.check()?;
+        let (notes, leftover) = self.ending.check()?;
         if is_empty && !self.allow_empty {
-            return Err(Error::Refused(NO_SAMPLES.into()));
+            return Err(Error::Refused(Ending::NO_SAMPLES.into()));
         }
         finish(out, batches.samples().recording(), symbols).map_err(failed)?;
-        Ok(Exported {
-            report: batches.finish(),
-            notes,
-            leftover,
-        })
+        Ok(Exported::new(batches.finish(), notes, leftover))
     }
 
     /// Writes all tables to files in `folder`, which will be called `path`.
@@ -233,18 +235,13 @@ impl Opened {
         let failed = |error| columns_failed(error, path);
         let exported = export_tables(self.samples, self.symbols, &self.options, &mut tables);
         let mut summary = exported.map_err(failed)?;
-        let (notes, leftover) = self.end.check()?;
+        let (notes, leftover) = self.ending.check()?;
         if summary.report.samples == 0 && !self.allow_empty {
-            return Err(Error::Refused(NO_SAMPLES.into()));
+            return Err(Error::Refused(Ending::NO_SAMPLES.into()));
         }
         tables.finish(&summary.metadata).map_err(failed)?;
         let report = std::mem::take(&mut summary.report);
-        let exported = Exported {
-            report,
-            notes,
-            leftover,
-        };
-        Ok((exported, summary))
+        Ok((Exported::new(report, notes, leftover), summary))
     }
 }
 

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use perfdata_core::read::Limits;
 use perfdata_export::Sources;
+use perfdata_recipe::not_unwound;
 use perfdata_session::UserCallchains;
 use perfdata_unwind::UserStacks;
 
-use super::{objects, open_unseen};
+use super::open_unseen;
 use crate::cli::DumpArgs;
 use crate::messages::Messages;
 use perfdata_convert::Result;
@@ -34,7 +35,7 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         }
         let unwound = unwound.iter();
         unwound
-            .flat_map(|unwound| objects::not_unwound(unwound, None))
+            .flat_map(|unwound| not_unwound(unwound, None))
             .for_each(|note| messages.note(note));
         return Ok(());
     }

@@ -12,9 +12,10 @@ use perfdata_convert::{Error, suggest};
 use {
     crate::cli::{Command, ExportArgs},
     perfdata_convert::io::Input,
-    perfdata_convert::pipeline::{Converted, Ending},
+    perfdata_convert::pipeline::Converted,
     perfdata_core::container_layout::ContainerLayout,
     perfdata_core::read::{Limits, RecordSource},
+    perfdata_recipe::{Ending, OpenExport},
 };
 
 use super::diagnostics::Given;
@@ -195,7 +196,13 @@ impl ExportOptions {
         id: Option<&str>,
         batch_rows: usize,
     ) -> Result<ExportedSamples, Error> {
-        let (samples, symbols, end) = super::export::opened(&self.args, input, self.limits)?;
+        let opened = super::export::of_args(&self.args, false, self.limits)?.open(input)?;
+        let OpenExport {
+            samples,
+            symbols,
+            ending,
+            ..
+        } = opened;
         let options = super::columns::options(&self.args, id).with_batch_rows(batch_rows);
         let is_pipe = matches!(
             samples.source().container_layout(),
@@ -213,7 +220,7 @@ impl ExportOptions {
             metadata: perfdata_columns::metadata(recording, id, has_symbols),
             first,
             batches,
-            ending: end.ending,
+            ending,
         })
     }
 }

@@ -4,16 +4,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 
-use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Limits, RecordRef};
-use perfdata_core::record::RecordType;
+use perfdata_core::read::Limits;
 use perfdata_export::{
-    Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Needs, Otlp,
-    PerfScript, Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope, Symbolizer, Tables,
-    Unresolved, export,
+    Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, PerfScript,
+    Pprof, Report, Root, Sink, Sources, Speedscope, Unresolved,
 };
-use perfdata_session::Samples;
-use perfdata_unwind::{UnwoundStacks, UserStacks};
+use perfdata_recipe::{Export, Exported, sources_in};
 
 use super::{Outcome, Several, objects, open, output_or_standard};
 #[cfg(feature = "columns")]
@@ -22,13 +18,7 @@ use crate::cli::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
-use perfdata_convert::io::{Input, Output};
-use perfdata_convert::leftover::Leftover;
-use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage};
-use perfdata_convert::stages::slice::{Patterns, Select, Slice};
-
-/// The reason why there is no output.
-pub(super) const NO_SAMPLES: &str = "the recording contains no samples";
+use perfdata_convert::io::Output;
 
 /// Maximum number of objects without names, and of other events, that are listed.
 const MOST_LISTED: usize = 5;
@@ -87,7 +77,7 @@ fn export_one(
     let groups = format != Format::PerfScript;
     let read = |input: &Path, sink: &mut dyn Sink| {
         let input = open(input, limits, messages)?;
-        pass(args, input, limits, groups, sink, path)
+        of_args(args, groups, limits)?.run(input, sink, path)
     };
     let name = recording.file_name().unwrap_or_default().as_encoded_bytes();
     let write = |out: &mut dyn Write| {
@@ -197,95 +187,20 @@ fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T
     Ok(result)
 }
 
-/// Passes the selected samples of `input` to `sink`, which writes to `path`. `groups` tells whether
-/// single counters in samples can be selected.
-fn pass(
-    args: &ExportArgs,
-    input: Input,
-    limits: Limits,
-    groups: bool,
-    sink: &mut dyn Sink,
-    path: &Path,
-) -> Result<Exported> {
-    let select = args.slice.select(limits)?.map(|mut select| {
-        select.groups = groups;
-        select
-    });
-    let events = select
-        .as_ref()
-        .filter(|select| select.groups && !select.invert);
-    let events = events.and_then(|select| select.events.clone());
-    let (mut samples, symbols, end) = opened_slice(args, input, select)?;
-    let sink = Checked {
-        sink,
-        end: Some(end),
-        result: None,
-        allow_empty: args.slice.allow_empty,
-        has_content: false,
-        events,
-        increases: Vec::new(),
-    };
-    checked(&mut samples, symbols, sink, path)
-}
-
-/// Opens the selected samples of `input`, and what finds the names of functions.
-#[cfg(feature = "columns")]
-pub(super) fn opened(
-    args: &ExportArgs,
-    input: Input,
-    limits: Limits,
-) -> Result<(Samples<Converted>, Option<Symbolizer>, End)> {
-    opened_slice(args, input, args.slice.select(limits)?)
-}
-
-fn opened_slice(
-    args: &ExportArgs,
-    input: Input,
-    select: Option<Select>,
-) -> Result<(Samples<Converted>, Option<Symbolizer>, End)> {
-    let sources = sources(args)?.with_recorded_until(input.modified());
-    let symbols = match args.no_symbols {
-        true => None,
-        false => Some(
-            Symbolizer::new(sources.clone())
-                .with_inlines(args.inlines)
-                .with_lines(args.lines),
-        ),
-    };
-    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if let Some(select) = select {
-        stages.push(Box::new(Slice::new(select)));
-    }
-    let (converted, ending) = Conversion::new(stages).read(input)?;
-    let samples = Samples::new(converted)?;
-    if args.no_unwind {
-        let stacks = None;
-        return Ok((samples, symbols, End { ending, stacks }));
-    }
-    let stacks = UserStacks::new(sources);
-    let end = End {
-        ending,
-        stacks: Some(stacks.result()),
-    };
-    let samples = samples.with_user_callchains(Box::new(stacks));
-    Ok((samples, symbols, end))
-}
-
-/// How reading a recording for an export will have ended.
-pub(super) struct End {
-    pub ending: Ending,
-    /// What became of user stacks, if they are unwound.
-    stacks: Option<UnwoundStacks>,
-}
-
-impl End {
-    /// Checks that all records were read: [`Ending::check`]. The notes are also about user stacks.
-    pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
-        let (mut notes, leftover) = self.ending.check()?;
-        let stacks = self.stacks.iter();
-        notes.extend(stacks.flat_map(|stacks| objects::not_unwound(stacks, Some(objects::help))));
-        Ok((notes, leftover))
-    }
+/// Returns what the options require of a recording. `groups` tells whether single counters in
+/// samples can be selected.
+pub(super) fn of_args(args: &ExportArgs, groups: bool, limits: Limits) -> Result<Export> {
+    let mut export = Export::new(sources(args)?);
+    export.recipe.select = args.slice.select(limits)?;
+    export.recipe.limits = limits;
+    export.symbols = !args.no_symbols;
+    export.inlines = args.inlines;
+    export.lines = args.lines;
+    export.unwind = !args.no_unwind;
+    export.allow_empty = args.slice.allow_empty;
+    export.groups = groups;
+    export.help = Some(objects::help);
+    Ok(export)
 }
 
 /// Returns the labels of the samples.
@@ -342,119 +257,10 @@ fn sources(args: &ExportArgs) -> Result<Sources> {
     for file in args.vmlinux.iter().chain(&args.kallsyms) {
         File::open(file).map_err(Error::io(file))?;
     }
-    Ok(objects::sources(args.sysroot.as_deref(), &args.debug_dir)?
+    Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)?
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified))
-}
-
-/// What was exported.
-pub(super) struct Exported {
-    pub report: Report,
-    pub notes: Vec<String>,
-    pub leftover: Option<Leftover>,
-}
-
-/// A sink that ends its output only if the recording was read completely and has content.
-struct Checked<'a> {
-    sink: &'a mut dyn Sink,
-    end: Option<End>,
-    result: Option<Result<(Vec<String>, Option<Leftover>)>>,
-    /// Whether an output without samples is wanted.
-    allow_empty: bool,
-    has_content: bool,
-    /// The selected events, if not all: of the samples with the counters of a group, the others are
-    /// left out.
-    events: Option<Patterns>,
-    /// Of the current sample, the counters of these events.
-    increases: Vec<(usize, u64)>,
-}
-
-impl Checked<'_> {
-    /// Sets the counters of the selected events. Returns whether there are any.
-    fn select_counters(&mut self, events: &Patterns, sample: &ResolvedSample<'_>) -> bool {
-        let (session, recording) = (sample.sample.session(), sample.sample.recording());
-        let all = sample.counters.into_iter().flatten().copied();
-        self.increases.clear();
-        self.increases.extend(
-            all.filter(|&(event, _)| events.contains(&session.name_of_event(recording, event))),
-        );
-        !self.increases.is_empty()
-    }
-}
-
-impl Sink for Checked<'_> {
-    fn needs(&self) -> Needs {
-        self.sink.needs()
-    }
-
-    fn begin(&mut self, container: ContainerKind) {
-        self.sink.begin(container);
-    }
-
-    fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
-        if let Some(events) = self.events.take() {
-            let is_selected = sample.counters.is_none() || self.select_counters(&events, sample);
-            self.events = Some(events);
-            if !is_selected {
-                return Ok(());
-            }
-        }
-        self.has_content = true;
-        let mut sample = *sample;
-        if self.events.is_some() && sample.counters.is_some() {
-            sample.counters = Some(&self.increases);
-        }
-        self.sink.sample(&sample)
-    }
-
-    fn record(&mut self, record: &RecordRef<'_>) -> perfdata_export::Result<()> {
-        if record.kind == RecordType::STAT_ROUND {
-            self.has_content |= self.sink.needs().counts;
-        }
-        self.sink.record(record)
-    }
-
-    fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
-        let mut result = self.end.take().map(End::check);
-        if !self.has_content && !self.allow_empty && matches!(result, Some(Ok(_))) {
-            result = Some(Err(Error::Refused(NO_SAMPLES.into())));
-        }
-        let is_complete = matches!(result, Some(Ok(_)));
-        self.result = result;
-        if !is_complete {
-            return Err(perfdata_export::Error::Output(io::Error::other(
-                "incomplete",
-            )));
-        }
-        self.sink.finish(tables)
-    }
-}
-
-/// Exports all samples to `sink`.
-fn checked<S: perfdata_core::read::RecordSource>(
-    samples: &mut Samples<S>,
-    symbols: Option<Symbolizer>,
-    mut checked: Checked<'_>,
-    path: &Path,
-) -> Result<Exported> {
-    let exported = export(samples, symbols, &mut checked);
-    let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
-    Ok(Exported {
-        report: exported.map_err(|error| failed(error, path))?,
-        notes,
-        leftover,
-    })
-}
-
-/// Returns the error of an export to `path`.
-pub(super) fn failed(error: perfdata_export::Error, path: &Path) -> Error {
-    match error {
-        perfdata_export::Error::Recording(error) => Error::Read(error),
-        perfdata_export::Error::Output(error) => Error::io(path)(error),
-        perfdata_export::Error::Temporary(error) => Error::io("a temporary file")(error),
-        other => Error::Refused(other.to_string()),
-    }
 }
 
 /// Reports what was exported, and which names are missing.
@@ -463,6 +269,7 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
         report,
         notes,
         leftover,
+        ..
     } = exported;
     if let Some(leftover) = leftover {
         messages.warning(format_args!("{leftover}; the output does not contain them"));

@@ -5,15 +5,13 @@ use std::path::Path;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 
-use super::convert::{report, stages, warn_of_unfinished};
-use super::{open_unseen, output_or_standard};
+use super::convert::{report, warn_of_unfinished};
+use super::{open_unseen, output_or_standard, recipe};
 use crate::cli::{Container, MergeArgs};
 use crate::messages::{Messages, Verbosity};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Output;
 use perfdata_convert::merge::{Merge, Merged};
-use perfdata_convert::pipeline::Conversion;
-use perfdata_convert::stages::tally::Tally;
 
 /// Merges the recordings in `args`.
 pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
@@ -38,12 +36,12 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
     }
     let path = output_or_standard(convert.output.path.as_deref(), first)?;
     let inputs: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-    let output =
-        Output::create_beside(path, &inputs, convert.output.force)?.synced(!convert.output.no_sync);
-    let mut stages = stages(convert, limits)?;
-    if messages.verbosity >= Verbosity::All {
-        stages.push(Box::new(Tally::default()));
-    }
+    let output = Output::create_beside(path, &inputs, convert.output.force)?;
+    let mut recipe = recipe::of_convert(convert, limits)?;
+    recipe.tally = messages.verbosity >= Verbosity::All;
+    recipe.to = recipe
+        .to
+        .or((paths.len() > 1).then_some(ContainerKind::File));
     let inputs = paths
         .iter()
         .map(|path| {
@@ -68,13 +66,10 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
     let Merged {
         mut input, notes, ..
     } = merge.open(inputs)?;
-    input = input.limited_by(limits);
     if let Some(watch) = messages.watch() {
         input = input.watched_by(watch);
     }
-    let several = (paths.len() > 1).then_some(ContainerKind::File);
-    let to = convert.to.and_then(Container::kind).or(several);
-    let summary = Conversion::new(stages).to(to).run_on(input, output)?;
+    let summary = recipe.convert(input, output)?;
     warn_of_unfinished(&summary, first, messages);
     notes.iter().for_each(|note| messages.note(note));
     report(&summary, messages);

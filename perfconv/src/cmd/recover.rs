@@ -1,17 +1,15 @@
 //! `perfconv recover`: makes a valid recording from one that is truncated, unfinished or corrupt.
 
-use super::convert::{report, stages};
-use super::{open, output_or_standard};
+use super::convert::report;
+use super::{open, output_or_standard, recipe};
 use perfdata_core::read::Limits;
 
 use crate::cli::{Container, RecoverArgs};
 use crate::messages::Messages;
 use perfdata_convert::Result;
 use perfdata_convert::io::{Output, OutputDirectory};
-use perfdata_convert::pipeline::{Conversion, to_directory};
-use perfdata_convert::recover::{
-    Recover, Recovery, convert_recovered, convert_recovered_to_directory,
-};
+use perfdata_convert::pipeline::to_directory;
+use perfdata_convert::recover::{Recover, Recovery};
 
 /// Recovers the recording according to `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {
@@ -20,8 +18,6 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         strict,
     } = args;
     let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
-    let stages = || stages(args, limits);
-    let is_converted = args.to.is_some() || !stages()?.is_empty();
     let recover = Recover::default().with_strict(*strict);
     let input = || open(&args.input, limits, messages);
     let Recovery {
@@ -31,28 +27,15 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         ..
     } = match args.to {
         Some(Container::Dir) => {
-            let output = OutputDirectory::create(
-                path,
-                &args.input,
-                args.output.force,
-                to_directory::is_part,
-            )?;
-            let output = output.synced(!args.output.no_sync);
-            recover.run_and(input()?, |recovered| {
-                convert_recovered_to_directory(recovered, output, stages)
-            })?
+            let (force, is_part) = (args.output.force, to_directory::is_part);
+            let output = OutputDirectory::create(path, &args.input, force, is_part)?;
+            let recipe = recipe::of_convert(args, limits)?;
+            recipe.recover_to_directory(&recover, input()?, output)?
         }
-        to => {
-            let output =
-                Output::create(path, &args.input, args.output.force)?.synced(!args.output.no_sync);
-            let conversion = Conversion::new(stages()?).to(to.and_then(Container::kind));
-            if is_converted {
-                recover.run_and(input()?, |recovered| {
-                    convert_recovered(conversion, recovered, output)
-                })?
-            } else {
-                recover.run(input()?, output)?
-            }
+        _ => {
+            let recipe = recipe::of_convert(args, limits)?;
+            let output = Output::create(path, &args.input, args.output.force)?;
+            recipe.recover(&recover, input()?, output)?
         }
     };
     for gap in &skipped {

@@ -5,14 +5,13 @@ use std::path::Path;
 use indicatif::HumanBytes;
 use perfdata_core::read::Limits;
 
-use super::convert::stages_of_parts;
-use super::open;
+use super::{open, recipe};
 use crate::cli::{Container, SplitArgs};
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::OutputDirectory;
-use perfdata_convert::split::{Report, Split, is_part};
+use perfdata_convert::split::{Report, is_part};
 
 /// Splits the recording in `args`.
 pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {
@@ -23,22 +22,14 @@ pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {
             "no directory for the parts: add -o DIR".into(),
         ));
     };
-    let mut split = Split::new(args.by);
-    match convert.to {
-        Some(Container::Dir) => {
-            return Err(Error::Usage(
-                "a part becomes a file or a pipe, not a directory".into(),
-            ));
-        }
-        Some(container) => split.to = container.kind().unwrap_or(split.to),
-        None => {}
+    if convert.to == Some(Container::Dir) {
+        return Err(Error::Usage(
+            "a part becomes a file or a pipe, not a directory".into(),
+        ));
     }
-    (split.select, _) = convert.slice.conditions(limits, args.by.is_of_threads())?;
     let directory = OutputDirectory::create(output, input, convert.output.force, is_part)?;
-    let directory = directory.synced(!convert.output.no_sync);
-    let report = split.run(open(input, limits, messages)?, directory, || {
-        stages_of_parts(convert, limits)
-    })?;
+    let recipe = recipe::of_split(convert, args.by.is_of_threads(), limits)?;
+    let report = recipe.split(args.by, open(input, limits, messages)?, directory)?;
     tell(&report, messages);
     Ok(())
 }

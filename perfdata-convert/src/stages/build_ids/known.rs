@@ -13,7 +13,7 @@ use crate::io::read_at_most;
 const FILE: &str = "file://";
 
 /// Build IDs by the name of their object.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KnownBuildIds(HashMap<Vec<u8>, Id>);
 
 impl KnownBuildIds {

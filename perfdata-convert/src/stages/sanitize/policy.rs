@@ -111,6 +111,15 @@ impl Policy {
         }
     }
 
+    /// Returns the decisions that only move addresses, and remove memory and raw data: those of
+    /// `perf inject --aslr`.
+    pub fn only_addresses() -> Self {
+        let others = Kept::ALL.iter().map(|(_, kept, _)| *kept);
+        let others =
+            others.filter(|kept| !matches!(kept, Kept::Addresses | Kept::Raw | Kept::Stack));
+        others.fold(Policy::new(Audience::Vendor), Policy::keep)
+    }
+
     /// Returns the decisions with `kept` in the recording, too.
     #[must_use]
     pub fn keep(mut self, kept: Kept) -> Self {

@@ -1,0 +1,288 @@
+//! The parameters of single steps.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::stages::build_ids::{
+    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
+};
+use perfdata_convert::stages::callchains::Callchains;
+use perfdata_convert::stages::features_from::FeaturesFrom;
+use perfdata_convert::stages::itrace::{Itrace, ItraceOptions};
+use perfdata_convert::stages::jit::{Images, Jit, JitClock};
+use perfdata_convert::stages::perf_maps::PerfMaps;
+use perfdata_convert::stages::sanitize::{Key, Policy, Sanitize};
+use perfdata_convert::stages::thin::{StackSize, Thin};
+use perfdata_core::attr::SampleType;
+use perfdata_core::read::Limits;
+use perfdata_export::{Reason, Sources};
+
+/// Where missing feature sections come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FeatureSource {
+    /// This machine, if its kernel made the recording.
+    System,
+    /// Another recording of the same machine.
+    Recording(PathBuf),
+}
+
+impl FeatureSource {
+    pub(crate) fn stage(&self, limits: Limits) -> Result<FeaturesFrom> {
+        match self {
+            FeatureSource::System => Ok(FeaturesFrom::system()),
+            FeatureSource::Recording(path) => FeaturesFrom::recording(path, limits),
+        }
+    }
+}
+
+/// What becomes of traces in AUX data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traces {
+    /// Which samples are made of them; `None`: they are only removed.
+    pub samples: Option<ItraceOptions>,
+    /// Whether all other samples, and the records of context switches, are dropped.
+    pub strip: bool,
+}
+
+impl Traces {
+    pub(crate) fn stage(self) -> Itrace {
+        match self.samples {
+            Some(options) => Itrace::new(options, self.strip),
+            None => Itrace::without_samples(self.strip),
+        }
+    }
+}
+
+/// The dumps of JIT compilers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dumps {
+    /// A folder with dumps, which are found there by their names or by the process ID.
+    pub folder: Option<PathBuf>,
+    /// Nanoseconds to add to all their times.
+    pub clock_offset: Option<i64>,
+    /// The clock of their times, whatever their headers say.
+    pub clock: Option<JitClock>,
+}
+
+/// Generated code to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedCode {
+    /// From jitdumps.
+    pub dumps: Option<Dumps>,
+    /// From `perf-PID.map`: of a folder, or of `/tmp` if there is none.
+    pub perf_maps: Option<Option<PathBuf>>,
+    /// Where the images of functions are written.
+    pub images: Images,
+}
+
+impl GeneratedCode {
+    /// Returns the stages, in the order in which they process a record. A folder must exist: if its
+    /// name is wrong, no code would be found.
+    pub(crate) fn stages(
+        &self,
+        sysroot: Option<&Path>,
+        adds_build_ids: bool,
+        syncs: bool,
+    ) -> Result<(Option<Jit>, Option<PerfMaps>)> {
+        let dumps = self
+            .dumps
+            .iter()
+            .filter_map(|dumps| dumps.folder.as_deref());
+        let maps = self.perf_maps.iter().flatten().map(PathBuf::as_path);
+        for folder in sysroot.into_iter().chain(dumps).chain(maps) {
+            fs::read_dir(folder).map_err(Error::io(folder))?;
+        }
+        let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
+        let jit = self.dumps.as_ref().map(|dumps| {
+            let mut jit = Jit::new(self.images.clone()).with_sysroot(sysroot.clone());
+            if let Some(folder) = &dumps.folder {
+                jit = jit.with_dumps(folder.clone());
+            }
+            if let Some(offset) = dumps.clock_offset {
+                jit = jit.with_clock_offset(offset);
+            }
+            if let Some(clock) = dumps.clock {
+                jit = jit.with_clock(clock);
+            }
+            jit.with_build_ids(adds_build_ids).synced(syncs)
+        });
+        let perf_maps = self.perf_maps.as_ref().map(|folder| {
+            let mut maps = PerfMaps::new(self.images.clone()).with_sysroot(sysroot);
+            if let Some(folder) = folder {
+                maps = maps.with_maps(folder.clone());
+            }
+            maps.with_build_ids(adds_build_ids).synced(syncs)
+        });
+        Ok((jit, perf_maps))
+    }
+}
+
+/// How user stacks are unwound.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Unwinding {
+    /// Folders with debug files.
+    pub debug_dirs: Vec<PathBuf>,
+    /// Whether frame pointers are followed where there is no call frame information.
+    pub frame_pointers: bool,
+    /// Whether objects are used that are not known to be those of the recording.
+    pub unverified: bool,
+    /// Returns what could help if an object cannot be used, as a part of a note.
+    pub help: Option<fn(&Reason) -> &'static str>,
+}
+
+/// What becomes of user stacks.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum UserStacks {
+    /// They are dropped, without another callchain.
+    Drop,
+    /// They become callchains.
+    Unwind(Unwinding),
+}
+
+impl UserStacks {
+    pub(crate) fn stage(
+        &self,
+        sysroot: Option<&Path>,
+        max_frames: Option<u32>,
+        has_code: bool,
+        threads: usize,
+    ) -> Result<Callchains> {
+        let unwinding = match self {
+            UserStacks::Drop => return Ok(Callchains::without_stacks()),
+            UserStacks::Unwind(unwinding) => unwinding,
+        };
+        let sources =
+            sources_in(sysroot, &unwinding.debug_dirs)?.with_unverified(unwinding.unverified);
+        let mut stage = Callchains::unwound(sources)
+            .with_frame_pointers(unwinding.frame_pointers)
+            .with_generated_code(has_code)
+            .with_threads(threads);
+        if let Some(help) = unwinding.help {
+            stage = stage.with_help(help);
+        }
+        Ok(match max_frames {
+            Some(frames) => stage.with_max_frames(frames),
+            None => stage,
+        })
+    }
+}
+
+/// Returns the sources of objects in a root directory, or on this machine, and in `debug_dirs`.
+///
+/// # Errors
+/// A folder does not exist: if its name is wrong, nothing would be found.
+pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Result<Sources> {
+    let debug = debug_dirs.iter().map(PathBuf::as_path);
+    for folder in sysroot.into_iter().chain(debug) {
+        fs::read_dir(folder).map_err(Error::io(folder))?;
+    }
+    let root = sysroot.map(|folder| {
+        let sysroot = Sysroot::new(Some(folder.to_owned()));
+        Arc::new(move |path: &Path| sysroot.locate(path))
+            as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
+    });
+    Ok(Sources::default()
+        .with_root(root)
+        .with_debug_dirs(debug_dirs.to_vec()))
+}
+
+/// Build IDs to add.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AddBuildIds {
+    /// Which objects get one.
+    pub of: Select,
+    /// Where they are stored.
+    pub storage: Storage,
+    /// Known ones.
+    pub known: KnownBuildIds,
+    /// The image of the kernel.
+    pub vmlinux: Option<PathBuf>,
+    /// Whether no image of the kernel is searched.
+    pub ignores_vmlinux: bool,
+    /// A folder with the files of guests.
+    pub guests: Option<PathBuf>,
+}
+
+impl AddBuildIds {
+    /// Returns the build IDs of these objects, in this place.
+    pub fn new(of: Select, storage: Storage) -> Self {
+        AddBuildIds {
+            of,
+            storage,
+            known: KnownBuildIds::default(),
+            vmlinux: None,
+            ignores_vmlinux: false,
+            guests: None,
+        }
+    }
+
+    /// Returns the stage. A file or folder must exist: if its name is wrong, no build ID would be
+    /// found.
+    pub(crate) fn stage(&self, sysroot: Option<&Path>) -> Result<BuildIds> {
+        for folder in sysroot.into_iter().chain(self.guests.as_deref()) {
+            fs::read_dir(folder).map_err(Error::io(folder))?;
+        }
+        if let Some(kernel) = &self.vmlinux {
+            File::open(kernel).map_err(Error::io(kernel))?;
+        }
+        let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
+        let resolver = Resolver::new(self.known.clone(), sysroot, self.vmlinux.clone())
+            .without_vmlinux(self.ignores_vmlinux)
+            .with_guests(self.guests.clone());
+        Ok(BuildIds::new(self.of, self.storage, resolver))
+    }
+}
+
+/// What to remove from samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thinning {
+    /// Maximum number of frames of a callchain.
+    pub max_stack: Option<u32>,
+    /// Maximum size of a user stack.
+    pub stack_size: Option<StackSize>,
+    /// Parts to remove.
+    pub omit: SampleType,
+}
+
+impl Thinning {
+    pub(crate) fn stage(&self) -> Option<Thin> {
+        if *self == Thinning::default() {
+            return None;
+        }
+        let mut thin = Thin::new().omit(self.omit);
+        if let Some(frames) = self.max_stack {
+            thin = thin.max_stack(frames);
+        }
+        if let Some(size) = self.stack_size {
+            thin = thin.stack_size(size);
+        }
+        Some(thin)
+    }
+}
+
+/// What others must not learn from the recording.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Sanitizing {
+    /// Only addresses are moved, as `perf inject --aslr` does.
+    Addresses(Key),
+    /// What the policy does not keep. The key determines the pseudonyms.
+    By(Policy, Key),
+}
+
+impl Sanitizing {
+    pub(crate) fn stage(&self) -> Sanitize {
+        match self {
+            Sanitizing::Addresses(key) => Sanitize::new(Policy::only_addresses(), key.clone()),
+            Sanitizing::By(policy, key) => Sanitize::new(policy.clone(), key.clone()),
+        }
+    }
+}
