@@ -111,6 +111,7 @@ impl Export {
         let mut recipe = self.recipe.clone();
         if let Some(select) = &mut recipe.select {
             select.groups = self.groups;
+            select.allow_empty |= self.allow_empty;
         }
         let (converted, records) = recipe.read(input)?;
         let samples = Samples::new(converted)?;

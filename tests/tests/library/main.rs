@@ -15,6 +15,7 @@ mod odd_names;
 mod otlp;
 mod pprof;
 mod pull;
+mod recipe;
 mod records;
 mod repeated_stacks;
 mod script;
