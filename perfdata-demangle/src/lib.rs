@@ -16,16 +16,20 @@
 //! # Why another demangler
 //!
 //! Tools compare and merge profiles by the text of names, so that they must be equal in all of them.
-//! Two crates were measured first, with all names that libstdc++ 12, LLVM 15, Clang 14 and Boost 1.74
-//! export:
+//! Measured with the names that libraries export, against `c++filt --no-verbose` (x86-64, one core,
+//! release builds of 2026-11-27):
 //!
-//! - `cpp_demangle` loses parameters of packs, and does not know forms that are common. 2.8 % of the
-//!   names of libstdc++ differ, after 1,000 lines of corrections of its text. The text of a name does
-//!   not contain what would be needed to correct the rest.
-//! - `itanium-demangle` writes names without parameters only, and 3 % of them differ.
+//! | library | names | `cpp_demangle` 0.5.1 differs | this crate differs | time of both |
+//! |---|---|---|---|---|
+//! | libstdc++ 12 | 5,864 | 422 (7 %) | 0 | 17 and 4 ms |
+//! | LLVM 15 | 39,391 | 5,349 (14 %) | 0 | 138 and 45 ms |
+//! | Qt 5.15 Gui | 8,781 | 317 (4 %) | 0 | 22 and 4 ms |
 //!
-//! With this crate, which is a quarter as long as `cpp_demangle`, no name differs. It takes half a
-//! microsecond for a name of LLVM with parameters, and a quarter without.
+//! Some differences are only spellings: `(unsigned int)8` for `8u`, `{vtable(A)}` for `vtable for A`.
+//! Others are wrong names, which no correction of the text can repair: a parameter whose type repeats
+//! a template argument is lost (`basic_string<char const*>(char const*, allocator)` for the one with
+//! two pointers), and an empty pack leaves a comma. `itanium-demangle` writes names without parameters
+//! only, and 3 % of them differ.
 //!
 //! # Guarantees
 //!
