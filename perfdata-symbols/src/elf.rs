@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::ZlibDecoder;
 use object::elf::{
     ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, ET_REL,
-    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED,
-    SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_SYMTAB,
+    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, PT_NOTE, SHF_ALLOC, SHF_COMPRESSED,
+    SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_RELA, SHT_SYMTAB,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
@@ -73,6 +73,16 @@ pub struct Segment {
     pub is_writable: bool,
 }
 
+/// The link to a file with debug information.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DebugLink {
+    /// Name of the file, without its folder.
+    pub name: Vec<u8>,
+    /// CRC-32 of its whole content.
+    pub crc32: u32,
+}
+
 /// A section.
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
@@ -80,6 +90,7 @@ pub(crate) struct Section {
     is_symtab: bool,
     is_dynsym: bool,
     is_nobits: bool,
+    is_note: bool,
     is_allocated: bool,
     is_compressed: bool,
     /// Whether perf takes symbols without a type from it, by its name.
@@ -103,6 +114,8 @@ pub struct Elf {
     is_64: bool,
     machine: u16,
     loads: Vec<Segment>,
+    /// Offsets and sizes in the file of the segments with notes.
+    notes: Vec<(u64, u64)>,
     sections: Vec<Section>,
     build_id: Option<BuildId>,
     /// Whether it is not linked.
@@ -167,13 +180,24 @@ impl Elf {
         self.build_id
     }
 
+    /// Searches the sections that perf searches, then other sections with notes, and then segments,
+    /// which programs without sections have. A debug file has the program headers of the original
+    /// file, but not the content that they refer to.
     fn find_build_id(&self) -> Option<BuildId> {
         let is_named = |section: &&Section| {
             matches!(&*section.name, b".note.gnu.build-id" | b".notes" | b".note")
         };
-        let mut sections = self.sections.iter().filter(is_named);
-        sections
-            .find_map(|section| id_in_notes(&self.content(section, MOST_NOTES).ok()?, self.endian))
+        let named = self.sections.iter().filter(is_named);
+        let others = self.sections.iter().filter(|section| section.is_note);
+        let sections = named.chain(others).filter(|section| !section.is_nobits);
+        let sections = sections.map(|section| (section.offset, section.size));
+        let mut all = sections.chain(self.notes.iter().copied());
+        all.find_map(|(offset, size)| {
+            id_in_notes(
+                &self.bytes.read(offset, size, MOST_NOTES).ok()?,
+                self.endian,
+            )
+        })
     }
 
     /// Returns whether the numbers in the file are big-endian.
@@ -284,13 +308,19 @@ impl Elf {
         })
     }
 
-    /// Returns the name of the file with debug information, without its folder.
-    pub(crate) fn debug_link(&self) -> Option<Vec<u8>> {
+    /// Returns the link to the file with debug information, in the section `.gnu_debuglink`.
+    pub fn debug_link(&self) -> Option<DebugLink> {
         let section = self.section(b".gnu_debuglink")?;
         let content = self.content(section, MOST_NOTES).ok()?;
+        // Name, NUL, padding to a multiple of 4, CRC-32.
         let name = content.split(|&byte| byte == 0).next()?;
+        let at = name.len().checked_add(1)?.next_multiple_of(4);
+        let crc32 = self.endian.read_u32(*content.get(at..)?.first_chunk()?);
         let is_name = !name.is_empty() && !name.contains(&b'/') && name != b"..";
-        is_name.then(|| name.to_vec())
+        is_name.then(|| DebugLink {
+            name: name.to_vec(),
+            crc32,
+        })
     }
 
     /// Returns the path and the build ID of the supplementary file with the debug information that
@@ -460,20 +490,24 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
 ) -> object::read::Result<Elf> {
     let header = H::parse(data)?;
     let endian = header.endian()?;
-    let mut loads = Vec::new();
+    let (mut loads, mut notes) = (Vec::new(), Vec::new());
     for segment in header
         .program_headers(endian, data)?
         .iter()
         .take(MOST_SEGMENTS)
     {
-        if segment.p_type(endian) == PT_LOAD {
-            loads.push(Segment {
+        let offset = segment.p_offset(endian).into();
+        let file_size = segment.p_filesz(endian).into();
+        match segment.p_type(endian) {
+            PT_LOAD => loads.push(Segment {
                 address: segment.p_vaddr(endian).into(),
                 size: segment.p_memsz(endian).into(),
-                offset: segment.p_offset(endian).into(),
-                file_size: segment.p_filesz(endian).into(),
+                offset,
+                file_size,
                 is_writable: segment.p_flags(endian).0 & PF_W.0 != 0,
-            });
+            }),
+            PT_NOTE => notes.push((offset, file_size)),
+            _ => {}
         }
     }
     let table = header.sections(endian, data)?;
@@ -490,6 +524,7 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
             is_symtab: kind == SHT_SYMTAB,
             is_dynsym: kind == SHT_DYNSYM,
             is_nobits: kind == SHT_NOBITS,
+            is_note: kind == SHT_NOTE,
             entry_size: section.sh_entsize(endian).into(),
             alignment: section.sh_addralign(endian).into(),
             is_allocated: flags.0 & SHF_ALLOC.0 != 0,
@@ -508,6 +543,7 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
         is_64,
         machine: header.e_machine(endian).0,
         loads,
+        notes,
         sections,
         build_id: None,
         is_relocatable: header.e_type(endian) == ET_REL,

@@ -104,7 +104,7 @@ pub fn parse_everything(data: &[u8]) {
 
 pub use bytes::decompressed;
 pub use demangle::{Spelling, demangled, demangled_as, demangled_without_parameters};
-pub use elf::{Elf, Segment};
+pub use elf::{DebugLink, Elf, Segment};
 pub use evidence::{Evidence, Verified};
 pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
 pub use lines::{NoDebugInfo, SourceFrame, WithoutDebugInfo};

@@ -2,7 +2,7 @@
 //! files are.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 
 use object::Endianness;
 use perfdata_core::Recording;
@@ -11,6 +11,7 @@ use perfdata_core::read::Source;
 use perfdata_session::BuildId;
 
 use crate::elf::id_in_notes;
+use crate::kallsyms::Line;
 
 /// Folder for the debug files of a distribution. Each has the path of its object there.
 pub const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
@@ -73,6 +74,18 @@ fn is_own(recording: &Recording, id: FeatureId, name: &str) -> bool {
 /// `/sys/kernel/notes`.
 pub fn build_id_in_notes(notes: &[u8]) -> Option<BuildId> {
     id_in_notes(notes, Endianness::default())
+}
+
+/// Returns the address at which the code of the running kernel starts (`_text` or `_stext`), if this
+/// user may know it.
+pub fn kernel_start() -> Option<u64> {
+    let list = BufReader::new(File::open("/proc/kallsyms").ok()?);
+    let start = list.split(b'\n').find_map(|line| {
+        let line = line.ok()?;
+        let line = Line::of(&line)?;
+        matches!(line.name, b"_text" | b"_stext").then_some(line.address)
+    });
+    start.filter(|&address| address != 0)
 }
 
 /// Returns the build ID of the running kernel.

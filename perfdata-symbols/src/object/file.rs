@@ -104,7 +104,7 @@ impl OwnFile {
     fn debug_paths(&self, recorded: &[u8], sources: &Sources) -> Vec<PathBuf> {
         let mut debug: Vec<PathBuf> = Vec::new();
         if let Some(link) = self.elf.as_ref().and_then(Elf::debug_link) {
-            debug.extend(sources.of_link(recorded, &link));
+            debug.extend(sources.of_link(recorded, &link.name));
         }
         if let Some(id) = &self.id {
             debug.extend(sources.in_caches(id, &["elf", "debug"]));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::{KnownBuildIds, elf};
+use perfdata_convert::stages::build_ids::KnownBuildIds;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::Endian;
 use perfdata_core::jitdump::{JitRecord, JitdumpReader};
@@ -14,7 +14,7 @@ use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Wire;
 use perfdata_demangle::{Demangler, MAX_TEXT, Style};
-use perfdata_symbols::machine;
+use perfdata_symbols::{Elf, machine};
 
 use crate::recordings;
 use crate::synth::jitdump::{Dump, Header};
@@ -82,7 +82,9 @@ pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
 
 /// Parses an ELF file, and notes without a file.
 pub fn elf(data: &[u8]) {
-    let _ = elf::parse(data);
+    if let Ok(elf) = Elf::from_bytes(data.to_vec()) {
+        let _ = (elf.build_id(), elf.debug_link());
+    }
     let _ = machine::build_id_in_notes(data);
 }
 

@@ -6,7 +6,6 @@
 //! temporary file). The same applies if MMAP2 records contain the build IDs of only the objects
 //! that samples hit.
 
-pub mod elf;
 mod follow;
 mod hits;
 mod known;

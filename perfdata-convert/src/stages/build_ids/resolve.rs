@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use perfdata_core::Recording;
 use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId as Id, Dso, DsoKind, Machine};
-use perfdata_symbols::machine;
+use perfdata_symbols::{DebugLink, Elf, machine};
 
-use super::elf::{self, DebugLink, Found};
 use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
@@ -215,9 +214,9 @@ impl Resolver {
     fn vdso(&self, bits: u32) -> Result<Id, String> {
         if self.own_kernel && bits == usize::BITS {
             let image = machine::own_vdso().map_err(|e| e.to_string())?;
-            return found(elf::parse(image.as_slice())?);
+            return id_of(&Elf::from_bytes(image)?);
         }
-        let is_meant = |path: &Path| elf::is_64_bit(path) == Some(bits == 64);
+        let is_meant = |path: &Path| Elf::open(path).is_ok_and(|elf| elf.is_64() == (bits == 64));
         self.released(&VDSO, is_meant)
             .ok_or_else(|| format!("found no image of the kernel's {bits}-bit vDSO"))
     }
@@ -242,9 +241,10 @@ fn module_in(root: &Sysroot, name: &[u8]) -> Option<Id> {
 fn file(root: &Sysroot, name: &[u8]) -> Result<Id, String> {
     let path = to_path(name).filter(|path| path.has_root());
     let path = path.ok_or("it is not the path of a file")?;
-    match elf::read(&root.locate(path))? {
-        Found::Link(link) => linked(root, path, &link),
-        other => found(other),
+    let elf = Elf::open(&root.locate(path))?;
+    match elf.debug_link().filter(|_| elf.build_id().is_none()) {
+        Some(link) => linked(root, path, &link),
+        None => id_of(&elf),
     }
 }
 
@@ -279,14 +279,11 @@ fn linked(root: &Sysroot, path: &Path, link: &DebugLink) -> Result<Id, String> {
 }
 
 fn in_elf(path: &Path) -> Result<Id, String> {
-    found(elf::read(path)?)
+    id_of(&Elf::open(path)?)
 }
 
-fn found(found: Found) -> Result<Id, String> {
-    match found {
-        Found::Id(id) => Ok(id),
-        Found::Link(_) | Found::Nothing => Err("it has no build ID".into()),
-    }
+fn id_of(elf: &Elf) -> Result<Id, String> {
+    elf.build_id().ok_or_else(|| "it has no build ID".into())
 }
 
 /// Returns the CRC-32 of a file, if the file exists.

@@ -12,7 +12,7 @@ use perfdata_core::feature::tracing::{
 use perfdata_core::feature::{Feature, FeatureId, NrCpus, PmuMapping, TracingData};
 use perfdata_core::wire::{CStr, HeaderString};
 use perfdata_core::{Endian, Recording};
-use perfdata_symbols::machine::running_kernel;
+use perfdata_symbols::machine::{kernel_start, running_kernel};
 
 use super::evidence::{Evidence, Tracepoint, refused};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ pub(super) fn recording(tracepoints: &[Tracepoint]) -> Result<(Recording, Eviden
         recording.set_feature(FeatureId::TRACING_DATA, Feature::TracingData(data))?;
     }
     let evidence = Evidence {
-        kernel: kernel_address(),
+        kernel: kernel_start(),
         build_id: running_kernel(),
         ..Evidence::default()
     };
@@ -152,19 +152,6 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 fn number(text: &str) -> Option<u32> {
     text.parse().ok()
-}
-
-/// Returns the address of the start of the kernel, if this user may know it.
-fn kernel_address() -> Option<u64> {
-    let symbols = fs::read_to_string("/proc/kallsyms").ok()?;
-    let start = symbols.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let address = words.next()?;
-        let name = words.nth(1)?;
-        (name == "_text" || name == "_stext").then_some(address)
-    })?;
-    let address = u64::from_str_radix(start, 16).ok()?;
-    Some(address).filter(|&address| address != 0)
 }
 
 /// Returns the size of a page in bytes: `AT_PAGESZ` of the auxiliary vector.
