@@ -79,7 +79,6 @@ mod resolve;
 mod resolver;
 mod script;
 mod shown;
-mod slots;
 mod speedscope;
 mod spool;
 mod tables;

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use foldhash::fast::RandomState;
 
 use crate::blocks::Blocks;
-use crate::hash_index::{HashIndex, Slot};
+use crate::hash_index::HashIndex;
 use crate::tables::{Function, FunctionId, Tables, UNKNOWN};
 
 /// A function and the line in it, 0 if it is not known.
@@ -33,14 +33,6 @@ impl Hash for Location {
     }
 }
 
-/// A location whose number is searched.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Searched {
-    location: Location,
-    hash: u64,
-    first: Slot,
-}
-
 /// Locations without duplicates. They are numbered from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
@@ -54,27 +46,12 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// Begins to search a location: the searches for several ones overlap.
-    #[inline]
-    pub fn search(&self, location: Location) -> Searched {
-        let hash = self.hasher.hash_one(location);
-        Searched {
-            location,
-            hash,
-            first: self.known.first(hash),
-        }
-    }
-
     /// Returns the number of a location. It is added with its `lines` if it is new.
-    pub fn number(&mut self, searched: &Searched, lines: impl Iterator<Item = Line>) -> u32 {
+    pub fn number(&mut self, location: Location, lines: impl Iterator<Item = Line>) -> u32 {
         let Locations { list, known, .. } = self;
-        let Searched {
-            location,
-            hash,
-            first,
-        } = *searched;
+        let hash = self.hasher.hash_one(location);
         let of = |number: u32| list.get(usize::try_from(number).ok()?);
-        let found = known.find_from(first, hash, |number| of(number) == Some(&location));
+        let found = known.find(hash, |number| of(number) == Some(&location));
         if let Some(number) = found {
             return number.saturating_add(1);
         }

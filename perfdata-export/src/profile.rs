@@ -11,7 +11,7 @@ use crate::counts::{CountId, Counts, line};
 use crate::error::Result;
 use crate::events::Events;
 use crate::kept_stacks::ByKept;
-use crate::locations::{Location, Locations, Searched};
+use crate::locations::{Location, Locations};
 use crate::machine::Machine;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
 use crate::tables::{Module, ModuleId};
@@ -157,9 +157,6 @@ pub(crate) struct Profile {
     others: HashSet<(ModuleId, CommId), RandomState>,
     /// The last number of each mapping and its module.
     mapping_numbers: Vec<Option<(ModuleId, u32)>>,
-    /// The locations of the frames of a stack, which are searched together; `None` for addresses that
-    /// are not mapped.
-    searched: Vec<Option<Searched>>,
     /// The weight of the first sample of each event.
     pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
@@ -236,29 +233,17 @@ impl Profile {
         {
             rest = after;
             if has_mappings && frame.mapping.is_none() && frame.mode == CpuMode::USER {
-                self.searched.push(None);
+                stack.push(self.locations.unmapped());
                 continue;
             }
             let location = self.location(frame, inlined, sample.session());
-            self.searched.push(Some(self.locations.search(location)));
             if self.program.is_none() {
                 self.program = self.program_of(frame, location.mapping, resolved);
             }
-        }
-        let mut rest = resolved.frames;
-        for searched in self.searched.drain(..) {
-            let inlined = rest.iter().take_while(|frame| frame.is_inlined).count();
-            let (own, after) = rest
-                .split_at_checked(inlined.saturating_add(1))
-                .unwrap_or_default();
             // The functions that are inlined at an address are always the same ones.
-            let lines = own.iter();
+            let lines = inlined.iter().chain([frame]);
             let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
-            stack.push(match searched {
-                Some(searched) => self.locations.number(&searched, lines),
-                None => self.locations.unmapped(),
-            });
-            rest = after;
+            stack.push(self.locations.number(location, lines));
         }
         for (event, weight) in counted {
             self.begin(&mut stack, event, weight);

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, Frame, Mapping, MappingId, Sample};
 use perfdata_symbols::{Symbolizer, perf_map};
@@ -14,7 +15,6 @@ use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
 use crate::positions::{Base, MOST_WITHIN, Place, Within};
 use crate::resolve::ResolvedFrame;
-use crate::slots::Slots;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
 /// Default maximum number of addresses whose functions are remembered.
@@ -100,7 +100,7 @@ pub(crate) struct Resolver {
     /// By these numbers.
     within_modules: Vec<ModuleId>,
     /// What is known about each place: the first one has the number 1.
-    places: Slots<Known>,
+    places: HashTable<Known>,
     hasher: RandomState,
     /// The functions that are inlined at places, the innermost one first, by the numbers of the
     /// places.
@@ -126,7 +126,7 @@ impl Resolver {
             bases: Vec::new(),
             withins: HashMap::default(),
             within_modules: Vec::new(),
-            places: Slots::default(),
+            places: HashTable::new(),
             hasher: RandomState::default(),
             inlined: Vec::new(),
             most_places: MOST_ADDRESSES,
@@ -356,7 +356,7 @@ impl Resolver {
         });
         let inlined: Vec<(FunctionId, u32)> = inlined.collect();
         if self.places.len() >= self.most_places {
-            self.places = Slots::default();
+            self.places = HashTable::new();
             self.inlined.clear();
             self.tables.epoch = self.tables.epoch.wrapping_add(1);
         }
@@ -374,8 +374,9 @@ impl Resolver {
             line: if is_known { own.line } else { 0 },
         };
         let hasher = &self.hasher;
+        let hash = hasher.hash_one(place);
         self.places
-            .add(known, |known| hasher.hash_one(known.place()));
+            .insert_unique(hash, known, |known| hasher.hash_one(known.place()));
         if !inlined.is_empty()
             && let Ok(at) = usize::try_from(number.get())
         {
@@ -499,7 +500,7 @@ mod tests {
             let kept = kept.map(|id| stacks.get(id).unwrap().0.to_vec());
             let mut frames = kept.unwrap_or(frames);
             let mut known = HashMap::new();
-            for known_place in resolver.places.clone().into_entries() {
+            for known_place in resolver.places.clone() {
                 let function = known_place.function.map(|number| number.get() - 1);
                 let place = (resolver.module_at(&known_place), function);
                 known.insert(known_place.number, place);
