@@ -11,9 +11,9 @@ use perfdata_core::{Endian, Version};
 
 use perfdata_convert::inspect::show::endian_name;
 use perfdata_convert::inspect::show::overview::Overview;
-use perfdata_convert::inspect::show::text::escaped;
-use perfdata_convert::shell;
 use perfdata_convert::stages::compress::Compress;
+use perfdata_convert::support::shell;
+use perfdata_convert::support::text::escaped;
 
 /// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::fmt;
 use perfdata_core::read::RecordBatch;
 use perfdata_core::record::RecordType;
 
-use crate::inspect::show::json::Json;
+use crate::json::Json;
 
 /// The numbers of records of a recording, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -48,19 +48,17 @@ pub mod foreign;
 pub mod inspect;
 pub mod interrupt;
 pub mod io;
+pub mod json;
 pub mod leftover;
 pub mod merge;
-#[doc(hidden)]
-pub mod os;
 pub mod pipeline;
 pub mod recover;
 mod sorting;
 pub mod split;
-// Shared with the command, not part of the interface.
-#[doc(hidden)]
-pub mod shell;
 pub mod stages;
 #[doc(hidden)]
-pub mod suggest;
+pub mod support;
+pub mod verify;
+pub mod walk;
 
 pub use error::{Error, Result};

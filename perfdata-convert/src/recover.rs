@@ -22,10 +22,10 @@ use perfdata_core::read::Skipped;
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::inspect::verify::{Finding, Report, Severity};
 use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::pipeline::{Conversion, Stage, Summary, to_directory};
+use crate::verify::{Finding, Report, Severity};
 use intact::is_intact;
 use plan::Plan;
 

@@ -23,10 +23,10 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{Input, OutputDirectory, date};
 use crate::leftover::Leftover;
-use crate::os::open_files;
 use crate::pipeline::Stage;
 use crate::pipeline::to_parts::{PartConversion, Written, opened};
 use crate::stages::slice::{Decisions, PartNumber, Select};
+use crate::support::os::open_files;
 
 pub use crate::stages::slice::By;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use perfdata_convert::inspect::pull::{Pull, RecordCopy};
-use perfdata_convert::inspect::show::json::Json;
+use perfdata_convert::json::Json;
 use perfdata_convert::inspect::show::misc_names;
 use perfdata_convert::inspect::show::record::Shown;
 use perfdata_convert::io::Input;

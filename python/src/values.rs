@@ -1,6 +1,6 @@
 //! Fields as Python values, made by a visitor of the declarations.
 
-use perfdata_convert::inspect::show::{is_filling, signed};
+use perfdata_convert::support::values::{is_filling, signed};
 use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use perfdata_core::wire::until_nul;
 use pyo3::prelude::*;

@@ -1,8 +1,8 @@
 //! Recordings that differ from real ones within the format: other values, other orders, other
 //! options. Every record keeps its size and offset, so that no writer of this project is involved.
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::Report;
 use perfdata_core::DecodeContext;
 use perfdata_core::attr::AttrFlags;
 use perfdata_core::content::{Content, Rewrite, Rewriter};

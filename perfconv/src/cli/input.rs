@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
-use perfdata_convert::os::{self, Kind};
+use perfdata_convert::support::os::{self, Kind};
 
 /// The ID of the positional argument for inputs.
 const BY_PLACE: &str = "input";

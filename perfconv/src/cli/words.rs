@@ -9,8 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
-use perfdata_convert::shell;
-use perfdata_convert::suggest;
+use perfdata_convert::support::shell;
+use perfdata_convert::support::suggest;
 
 /// Returns the subcommand with a name similar to `name`.
 pub fn nearest_command(name: &str) -> Option<String> {

@@ -18,8 +18,8 @@ use crate::messages::Messages;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
-use perfdata_convert::os::private;
 use perfdata_convert::pipeline::Converted;
+use perfdata_convert::support::os::private;
 use perfdata_export::Symbolizer;
 use perfdata_recipe::{Ending, Exported, OpenExport, failed};
 

@@ -14,8 +14,8 @@ use crate::suggestions;
 use perfdata_convert::error::{Error, Step};
 use perfdata_convert::foreign::{self, Foreign};
 use perfdata_convert::io::Input;
-use perfdata_convert::shell;
 use perfdata_convert::stages::swap::Unknown;
+use perfdata_convert::support::shell;
 
 /// A command line, for messages about its errors.
 pub struct Given {

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, ArgAction, CommandFactory};
+use perfdata_convert::Error;
 use perfdata_convert::io::Watch;
-use perfdata_convert::{Error, suggest};
+use perfdata_convert::support::suggest;
 #[cfg(feature = "columns")]
 use {
     crate::cli::{Command, ExportArgs},

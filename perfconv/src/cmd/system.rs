@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::{mem, process, ptr};
 
-use perfdata_convert::os;
+use perfdata_convert::support::os;
 
 /// Returns whether the process ignores a signal.
 pub fn is_ignored(signal: c_int) -> bool {

@@ -9,7 +9,7 @@ use crate::cli::VerifyArgs;
 use crate::messages::Verbosity;
 use perfdata_convert::Result;
 use perfdata_convert::inspect::show::input_name as shown;
-use perfdata_convert::inspect::verify::Report;
+use perfdata_convert::verify::Report;
 
 /// Checks the recordings in `args`.
 pub fn run(

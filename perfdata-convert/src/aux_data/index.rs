@@ -17,11 +17,11 @@ use super::{Extraction, INDEX, Report};
 use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::inspect::show::endian_name;
-use crate::inspect::show::json::Json;
 use crate::inspect::show::overview::json_of_events;
 use crate::inspect::show::record::Shown;
 use crate::interrupt;
-use crate::os::private;
+use crate::json::Json;
+use crate::support::os::private;
 use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Returns whether the index contains records of this type.

@@ -23,11 +23,11 @@ use perfdata_core::record::{
 use perfdata_core::{DecodeContext, Recording};
 
 use crate::error::{Error, Result};
-use crate::inspect::walk::{Item, walk};
 use crate::io::{Input, Output, OutputDirectory};
 use crate::leftover::Leftover;
 use crate::pipeline::{Conversion, Stage};
 use crate::stages::without_aux::WithoutAux;
+use crate::walk::{Item, walk};
 use arrange::Offsets;
 use piece::Origin;
 use queue::{Key, Queue};

@@ -8,7 +8,7 @@ use super::arrange::{Offsets, Placed, Places, arrange};
 use super::piece::{Origin, Piece};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::os::private;
+use crate::support::os::private;
 
 /// The identity of a queue. A number with all bits set means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,10 +12,10 @@ use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Error as ReadError};
 
-use super::show::json::Json;
 use crate::count::number_of;
 use crate::error::Result;
 use crate::io::{Input, each_record};
+use crate::json::Json;
 use crate::stages::sanitize::{Action, Audience, Policy};
 
 /// One place that tells something.

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::new_file::{PREFIX, SUFFIX, folder_of, sync_folder};
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Temporary, undisturbed};
-use crate::os::{self, create_folders, only_for_owner, private};
+use crate::support::os::{self, create_folders, only_for_owner, private};
 
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
 const SEPARATOR: &str = "+";

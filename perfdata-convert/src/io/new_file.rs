@@ -14,7 +14,7 @@ use super::output::date;
 use super::temporary;
 use crate::error::{Error, Result};
 use crate::interrupt::{Temporary, undisturbed};
-use crate::os;
+use crate::support::os;
 
 /// A file that receives the name of its target when it is complete.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ mod system {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) use crate::os::rename_new;
+    pub(super) use crate::support::os::rename_new;
 
     pub fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())

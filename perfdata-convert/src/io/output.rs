@@ -11,7 +11,7 @@ use super::same::{input_stays, is_input, resolved, stdout_is_input};
 use super::spool::{annotated, failed, temporary_file};
 use super::{BackgroundWriter, STANDARD};
 use crate::error::{Error, Result, Step};
-use crate::os;
+use crate::support::os;
 
 /// The destination of a command's output. The output becomes visible when it is complete.
 #[derive(Debug)]

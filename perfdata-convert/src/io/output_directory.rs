@@ -14,7 +14,7 @@ use super::spool::annotated;
 use super::{STANDARD, temporary};
 use crate::error::{Error, Result, Step};
 use crate::interrupt::{Temporary, undisturbed};
-use crate::os::{self, only_for_owner};
+use crate::support::os::{self, only_for_owner};
 
 /// A directory that is created beside its target, and replaces it when complete.
 pub struct OutputDirectory {

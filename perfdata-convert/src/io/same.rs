@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::STANDARD;
 use crate::error::Error;
-use crate::os;
+use crate::support::os;
 
 /// Returns the error for an output that would change the input.
 pub(super) fn input_stays(output: &Path) -> Error {

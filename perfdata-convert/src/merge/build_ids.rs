@@ -10,7 +10,7 @@ use super::changes::Changes;
 use super::checks::Part;
 use super::features::set_unless_equal;
 use crate::error::Result;
-use crate::inspect::show::text::escaped;
+use crate::support::text::escaped;
 
 /// What an entry is about: process (of a guest), CPU mode, and file.
 type Key = (Option<i32>, u16, Vec<u8>);

@@ -10,7 +10,7 @@ use super::kernel::hex;
 use super::survey::Survey;
 use super::{Align, Merge};
 use crate::error::{Error, Result, Step};
-use crate::inspect::show::text::escaped;
+use crate::support::text::escaped;
 
 /// One of the recordings.
 pub(super) struct Part<'a> {

@@ -9,7 +9,7 @@ use super::checks::{Part, differ, is_of_kernel, refused};
 use super::survey::{KERNEL, KernelMap};
 use super::{Align, Merge, checks};
 use crate::error::{Result, Step};
-use crate::inspect::show::text::escaped;
+use crate::support::text::escaped;
 
 /// Returns the bytes as hexadecimal text.
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -12,7 +12,7 @@ use super::{Begun, Conversion, Opened, Ready, Stage, Summary, checks, look_ahead
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::io::{Input, Output, OutputDirectory};
-use crate::os;
+use crate::support::os;
 
 /// Returns whether [`convert`] writes a file or folder of this name to a directory.
 pub fn is_part(path: &Path) -> bool {

@@ -23,12 +23,12 @@ use super::{
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::io::{Input, InputSource};
-use crate::os::private;
 use crate::stages::from_directory::FromDirectory;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::slice::{Decisions, Outlets, PartNumber, Router, drop_build_ids};
 use crate::stages::standard_layout::StandardLayout;
 use crate::stages::to_pipe;
+use crate::support::os::private;
 
 /// What every part becomes.
 pub(crate) struct PartConversion<'a> {

@@ -9,9 +9,9 @@ use std::thread;
 
 use super::unsalvaged;
 use crate::error::{Error, Result};
-use crate::inspect::verify::Report;
 use crate::io::{Input, Watch};
 use crate::pipeline::{Conversion, Summary};
+use crate::verify::Report;
 
 /// Returns whether `input` is a file in which no check finds anything. Files of a directory are
 /// always surveyed: the output is another recording.

@@ -6,7 +6,7 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Losses;
 
 use crate::count::number_of;
-use crate::inspect::verify::lacks_tracing_data;
+use crate::verify::lacks_tracing_data;
 
 /// Reports losses other than records: missing data, and `wrong` sections.
 pub(super) fn tell_losses(

@@ -11,10 +11,10 @@ use super::without::Without;
 use super::{Gap, unsalvaged};
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::inspect::verify::{SeenData, wrong_end, wrong_sections};
 use crate::io::Input;
 use crate::pipeline::Stage;
 use crate::stages::decompress::Decompress;
+use crate::verify::{SeenData, wrong_end, wrong_sections};
 
 /// The steps to make a recording valid.
 pub(super) struct Plan {

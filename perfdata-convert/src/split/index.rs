@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::PartReport;
 use crate::error::{Error, Result};
-use crate::inspect::show::json::Json;
 use crate::interrupt;
-use crate::os::private;
+use crate::json::Json;
 use crate::pipeline::to_parts::Written;
 use crate::stages::slice::{By, Decisions, PartKey};
+use crate::support::os::private;
 
 /// Writes the index to the new file `path`.
 pub(super) fn write(

@@ -20,8 +20,8 @@ use perfdata_core::{DecodeContext, Endian, Event, Events, Recording, Version};
 use super::attributes::has_late_events;
 use super::swap::Unknown;
 use crate::error::{Error, Result, Step};
-use crate::inspect::show::text::escaped;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::support::text::escaped;
 use forms::Forms;
 
 /// Since this release, MMAP2 records may contain build IDs.

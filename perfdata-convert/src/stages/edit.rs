@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::from_json;
 use crate::error::{Error, Result, Step};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
-use crate::suggest;
+use crate::support::suggest;
 
 /// A change of a section.
 #[derive(Debug, Clone, PartialEq)]

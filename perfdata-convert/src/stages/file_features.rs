@@ -25,8 +25,8 @@ use perfdata_tracepoint::{Formats, Like};
 
 use super::tracepoint_formats::common_formats;
 use crate::error::Result;
-use crate::inspect::verify::{has_raw_data, lacks_tracing_data, wrong_end};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::verify::{has_raw_data, lacks_tracing_data, wrong_end};
 
 /// Adds the sections that readers rely on.
 pub(crate) struct FileFeatures {

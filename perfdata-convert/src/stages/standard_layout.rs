@@ -17,9 +17,9 @@ use perfdata_core::{DecodeContext, Event, Recording};
 use super::sample_times::{SampleTimes, are_unknown};
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::inspect::verify::{lacks_tracing_data, unread_build_ids};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression, each_part};
+use crate::verify::{lacks_tracing_data, unread_build_ids};
 
 /// The release of Linux since which MMAP2 records contain `prot` and `flags`.
 const PROTECTION: &str = "3.16";

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use perfdata_convert::Result;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::merge::{Align, Merge};
 use perfdata_convert::pipeline::{Conversion, Stage};
@@ -21,6 +20,7 @@ use perfdata_convert::stages::slice;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin};
+use perfdata_convert::verify::Report;
 use perfdata_core::attr::SampleType;
 use perfdata_core::error::Problem;
 use perfdata_core::header::ContainerKind;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::Sysroot;
@@ -15,6 +14,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::Thin;
+use perfdata_convert::verify::Report;
 use perfdata_core::Recording as Model;
 use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::feature::FeatureId;

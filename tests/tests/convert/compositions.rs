@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::merge::Merge;
 use perfdata_convert::pipeline::Stage;
@@ -20,6 +19,7 @@ use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin, part};
+use perfdata_convert::verify::Report;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordingReader;
 use perfdata_core::record::RecordType;

@@ -9,13 +9,13 @@ use std::{
 
 use perfdata_convert::inspect::diff;
 use perfdata_convert::inspect::show::{dump::Dump, overview::Overview};
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, OutputDirectory};
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::pipeline::to_directory;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::Report;
 use perfdata_core::{
     feature::FeatureId,
     header::ContainerKind,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Mutex;
 
-use perfdata_convert::inspect::show::json::Json;
+use perfdata_convert::json::Json;
 use perfdata_convert::stages::edit::{self, Change, Edit};
 use perfdata_core::container_layout::{ContainerLayout, Part, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::recover::Recover;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
 use perfdata_tests::convert::{Whole, convert, perfconv};

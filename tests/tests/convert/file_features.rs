@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::recover::Recover;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::feature::{Feature, FeatureId, TABLE};
 use perfdata_core::header::ContainerKind;
 use perfdata_tests::convert::{Whole, convert, in_shell};

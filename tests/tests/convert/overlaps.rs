@@ -16,8 +16,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use perfdata_convert::inspect::diff;
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::Version;
 use perfdata_core::container_layout::Part;
 use perfdata_core::feature::{self, FeatureId};

@@ -359,8 +359,8 @@ fn metadata_may_be_repeated() {
             copy.bytes() == std::fs::read(&path).expect("it is there"),
             "{name}: the copy has other bytes"
         );
-        let report = perfdata_convert::io::Input::open(&path)
-            .and_then(perfdata_convert::inspect::verify::Report::of);
+        let report =
+            perfdata_convert::io::Input::open(&path).and_then(perfdata_convert::verify::Report::of);
         let report = report.expect("it is read");
         assert!(report.is_clean(), "{name}: {}", report.text());
     }
@@ -430,8 +430,8 @@ fn an_id_belongs_to_one_event() {
         let error = convert(&path, Some(to), Vec::new()).expect_err("it contradicts itself");
         assert!(error.is_refusal());
         assert!(error.to_string().contains(&what), "{error}");
-        let report = perfdata_convert::io::Input::open(&path)
-            .and_then(perfdata_convert::inspect::verify::Report::of);
+        let report =
+            perfdata_convert::io::Input::open(&path).and_then(perfdata_convert::verify::Report::of);
         assert!(!report.expect("it is read").is_clean() || to == ContainerKind::File);
     }
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::path::Path;
 
 use perfdata_convert::error::Error;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Storage, Sysroot};
@@ -14,6 +13,7 @@ use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::Report;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, is_known_time};

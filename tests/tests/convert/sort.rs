@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
@@ -11,6 +10,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;

@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use perfdata_convert::error::Error;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::merge::{Merge, Merged};
 use perfdata_convert::pipeline::{Conversion, Stage};
@@ -15,6 +14,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::slice::{Patterns, Select, Sideband, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::Report;
 use perfdata_core::attr::SampleType;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use perfdata_convert::error::Result;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::{CompressedRecords, Link, Requirements, Stage};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::verify::Report;
 use perfdata_core::Recording as Model;
 use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
@@ -11,6 +10,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin, part, words};
+use perfdata_convert::verify::Report;
 use perfdata_core::attr::SampleType;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;

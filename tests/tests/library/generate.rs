@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::Cursor;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::Report;
 use perfdata_core::Endian;
 use perfdata_core::record::RecordType;
 use perfdata_tests::convert::Whole;

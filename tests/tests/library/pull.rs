@@ -2,9 +2,9 @@
 
 use perfdata_convert::inspect::pull::Pull;
 use perfdata_convert::inspect::show::dump::Dump;
-use perfdata_convert::inspect::show::json::Json;
 use perfdata_convert::inspect::show::record::Shown;
 use perfdata_convert::io::Input;
+use perfdata_convert::json::Json;
 use perfdata_core::record::{RecordType, Registers};
 use perfdata_tests::recordings::{self, Recording};
 

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_tests::{
     convert::differences,
     golden::{ANY, Allowed, Difference},

@@ -23,8 +23,8 @@ use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 
 use crate::error::{Error, Result};
-use crate::inspect::show::text::escaped;
 use crate::io::{BoxedSource, Input};
+use crate::support::text::escaped;
 
 use model::Side;
 use stream::{Entry, Window};

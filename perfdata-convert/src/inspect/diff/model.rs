@@ -14,7 +14,8 @@ use crate::count::Counts;
 use crate::error::Result;
 use crate::inspect::show::paths::fields;
 use crate::inspect::show::tallies::Tallies;
-use crate::inspect::show::text::{Line, TextLimits, push_hex, quoted};
+use crate::inspect::show::text::{Line, TextLimits};
+use crate::support::text::{push_hex, quoted};
 use perfdata_session::EventNames;
 
 /// The result of reading a whole recording.

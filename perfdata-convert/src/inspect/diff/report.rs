@@ -11,7 +11,7 @@ use tempfile::SpooledTempFile;
 
 use super::{Difference, Part, compare};
 use crate::error::{Error, Result};
-use crate::inspect::show::json::Json;
+use crate::json::Json;
 
 /// Options of the report.
 #[derive(Debug, Clone, Copy, Default)]

@@ -17,10 +17,11 @@ use super::{Difference, Found, compare_fields};
 use crate::error::Result;
 use crate::inspect::show::misc_names;
 use crate::inspect::show::paths::fields;
-use crate::inspect::show::text::{Line, TextLimits, push_hex};
-use crate::inspect::walk::{Item, walk};
+use crate::inspect::show::text::{Line, TextLimits};
 use crate::io::BoxedSource;
 use crate::leftover::without_place;
+use crate::support::text::push_hex;
+use crate::walk::{Item, walk};
 
 /// An item in a stream that is compared.
 #[derive(Debug)]

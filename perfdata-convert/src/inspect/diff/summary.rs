@@ -12,9 +12,9 @@ use super::model::Side;
 use super::{Found, Part};
 use crate::count::Counts;
 use crate::inspect::show::endian_name;
-use crate::inspect::show::json::Json;
 use crate::inspect::show::tallies::Tallies;
-use crate::inspect::show::text::escaped;
+use crate::json::Json;
+use crate::support::text::escaped;
 
 /// One of the two compared recordings.
 #[derive(Debug)]

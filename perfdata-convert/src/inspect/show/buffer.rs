@@ -1,6 +1,6 @@
 //! A text of many small pieces: fixed ones, digits, and others.
 
-use super::digits::{self, ROOM};
+use crate::support::digits::{self, ROOM};
 
 /// Bytes of a fixed piece that are copied at a time.
 const CHUNK: usize = 16;

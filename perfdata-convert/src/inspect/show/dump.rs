@@ -16,17 +16,17 @@ use perfdata_core::wire::Wire;
 use super::buffer::Buffer;
 use super::forms::Forms;
 use super::hex;
-use super::json::Json;
 use super::part_name;
 use super::record::Shown;
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::inspect::batch::{Batch, JobQueue, in_order};
-use crate::inspect::dispatch::{Dispatcher, Job, StateAt};
-use crate::inspect::walk::{Item, walk};
 use crate::io::{BoxedSource, Input, InputSource};
+use crate::json::Json;
 use crate::leftover::Leftover;
-use crate::suggest;
+use crate::support::batch::{Batch, JobQueue, in_order};
+use crate::support::dispatch::{Dispatcher, Job, StateAt};
+use crate::support::suggest;
+use crate::walk::{Item, walk};
 
 /// What to show, and the format.
 #[derive(Debug, Clone, Default)]

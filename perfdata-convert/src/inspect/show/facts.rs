@@ -12,11 +12,11 @@ use perfdata_symbols::machine::is_of_this_host;
 
 use super::comms::Comms;
 use super::date::Date;
-use super::json::Json;
 use super::seconds;
-use super::text::escaped;
 use crate::io::Written;
-use crate::shell;
+use crate::json::Json;
+use crate::support::shell;
+use crate::support::text::escaped;
 
 /// Maximum number of CPUs that are counted separately.
 const CPUS: usize = 1 << 12;

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use perfdata_core::describe::{Leaf, Visitor};
 
-use super::json::Json;
 use super::paths::Paths;
-use super::text::{TextLimits, push_hex, push_leaf};
+use super::text::{TextLimits, push_leaf};
+use crate::json::Json;
+use crate::support::text::push_hex;
 
 /// The bytes of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use super::seconds;
 use super::survey::{ChartData, Room};
 use super::tallies::Tally;
-use super::text::escaped;
+use crate::support::text::escaped;
 
 /// Shades that distinguish the parts of a file, in addition to their colours.
 const SHADES: [char; 4] = ['█', '▓', '▒', '░'];

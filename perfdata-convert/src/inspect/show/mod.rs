@@ -5,12 +5,10 @@ mod bins;
 mod buffer;
 mod comms;
 mod date;
-mod digits;
 pub mod dump;
 mod facts;
 mod forms;
 mod hex;
-pub mod json;
 pub mod map;
 pub mod overview;
 pub mod page;
@@ -24,27 +22,12 @@ pub mod text;
 use std::borrow::Cow;
 use std::path::Path;
 
+use crate::support::text::escaped;
+
 use perfdata_core::Endian;
 use perfdata_core::container_layout::Part;
-use perfdata_core::describe::{Leaf, Style};
+
 use perfdata_core::record::{CpuMode, RecordType};
-
-/// Returns `word` as a signed number if all its bits are set and its style is one of those of which
-/// -1 means "none".
-pub fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
-    let ones = u64::MAX
-        .checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8)))
-        .unwrap_or(u64::MAX);
-    (style.has_none() && word == ones).then_some(-1)
-}
-
-/// Returns whether a value is only of interest together with its bytes.
-pub fn is_filling(leaf: &Leaf<'_>) -> bool {
-    matches!(
-        leaf,
-        Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad)
-    )
-}
 
 /// Returns the names in the `misc` word of a record: the CPU mode, then the flags. Bits without a
 /// name are one number.
@@ -77,7 +60,7 @@ pub fn input_name(input: &Path) -> String {
     if input == Path::new("-") {
         "standard input".into()
     } else {
-        text::escaped(input.as_os_str().as_encoded_bytes())
+        escaped(input.as_os_str().as_encoded_bytes())
     }
 }
 
@@ -116,13 +99,5 @@ mod tests {
             misc_names(RecordType::COMM, 0x2807),
             ["0x7", "COMM_EXEC", "0x800"]
         );
-    }
-
-    #[test]
-    fn none_is_minus_one_in_its_own_width() {
-        assert_eq!(signed(0xffff_ffff, 4, Style::Pid), Some(-1));
-        assert_eq!(signed(0xffff_ffff, 8, Style::Pid), None);
-        assert_eq!(signed(u64::MAX, 8, Style::Pid), Some(-1));
-        assert_eq!(signed(0xffff_ffff, 4, Style::Plain), None);
     }
 }

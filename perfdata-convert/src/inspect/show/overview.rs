@@ -16,15 +16,16 @@ use perfdata_core::{DecodeContext, Endian, Recording};
 
 use super::endian_name;
 use super::facts::Facts;
-use super::json::Json;
 use super::tallies::{Tallies, Tally};
-use super::text::{TextLimits, Tree, escaped};
+use super::text::{TextLimits, Tree};
 use crate::count::Counts;
 use crate::error::Result;
-use crate::inspect::verify::wrong_end;
-use crate::inspect::walk::{Item, walk};
 use crate::io::{Directory, Input};
+use crate::json::Json;
 use crate::leftover::Leftover;
+use crate::support::text::escaped;
+use crate::verify::wrong_end;
+use crate::walk::{Item, walk};
 use perfdata_session::EventNames;
 
 /// The result of one pass over a recording.

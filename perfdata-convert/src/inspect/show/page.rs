@@ -5,8 +5,8 @@
 //! markup.
 
 use super::bins::Bins;
-use super::json::Json;
 use super::survey::ChartData;
+use crate::json::Json;
 
 /// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");

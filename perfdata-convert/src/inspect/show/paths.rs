@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::wire::until_nul;
 
-use super::is_filling;
 use super::text::{TextLimits, push_leaf};
+use crate::support::values::is_filling;
 
 /// Calls `see` with the path, size and value of every field. A path consists of the names of the
 /// enclosing structures, outermost first, the indexes in lists, and the name of the field. The path

@@ -10,9 +10,10 @@ use perfdata_core::wire::Wire;
 use perfdata_core::{DecodeContext, Recording};
 
 use super::hex;
-use super::json::Json;
 use super::misc_names;
-use super::text::{Line, push_hex};
+use super::text::Line;
+use crate::json::Json;
+use crate::support::text::{push_hex, quoted};
 use perfdata_session::EventNames;
 
 /// A record, with the data of its recording that describe it.
@@ -193,7 +194,7 @@ impl<'a> Shown<'a> {
             self.raw.bytes.len()
         );
         if let Some(name) = self.event() {
-            let _ = write!(out, " event={}", super::text::quoted(&name));
+            let _ = write!(out, " event={}", quoted(&name));
         }
     }
 

@@ -7,12 +7,12 @@ use perfdata_core::error::Problem;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Branch, Frame, Sample, Samples, UserCallchains};
 
-use super::json::Json;
 use super::seconds;
-use super::text::{escaped, quoted};
 use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::io::Input;
+use crate::json::Json;
+use crate::support::text::{escaped, quoted};
 
 /// The format of the samples.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use perfdata_core::record::{RawRecord, RecordType};
 
-use super::json::Json;
+use crate::json::Json;
 
 /// Number and size of some records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,7 +14,7 @@ use crate::foreign;
 use crate::io::STANDARD;
 use crate::io::directory::Directory;
 use crate::io::spool::spool;
-use crate::os;
+use crate::support::os;
 
 impl Input {
     /// Uses a recording that is read from start to end. A recording in file mode is stored in a

@@ -13,8 +13,8 @@ use perfdata_symbols::{DebugLink, Elf, machine};
 use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
-use crate::os;
 use crate::stages::device::device;
+use crate::support::os;
 
 /// Paths of vDSOs. Their number of bits depends on the architecture.
 const VDSO: [&str; 3] = [

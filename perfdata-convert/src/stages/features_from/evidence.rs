@@ -10,8 +10,8 @@ use perfdata_tracepoint::Formats;
 
 use super::super::tracepoint_formats::is_made_name;
 use crate::error::{Error, Result};
-use crate::inspect::show::text::escaped;
 use crate::io::InputSource;
+use crate::support::text::escaped;
 
 /// The start of the name of the kernel's mapping, and its name in the table of build IDs.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";

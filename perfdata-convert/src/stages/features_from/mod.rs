@@ -21,10 +21,10 @@ use perfdata_tracepoint::{Formats, Like};
 
 use super::tracepoint_formats::{has_only_common_formats, is_made_name};
 use crate::error::Result;
-use crate::inspect::verify::lacks_tracing_data;
 use crate::io::{Input, InputSource};
 use crate::pipeline::to_parts::opened;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use crate::verify::lacks_tracing_data;
 use evidence::{Evidence, Tracepoint, refused};
 
 /// The sections that describe a machine, and are the same in all recordings of it.

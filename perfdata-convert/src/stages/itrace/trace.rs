@@ -13,8 +13,8 @@ use perfdata_core::record::{
 };
 
 use crate::error::{Error, Result};
-use crate::inspect::walk::{Item, walk};
 use crate::io::{InputSource, temporary_file, temporary_file_failed};
+use crate::walk::{Item, walk};
 
 /// Number of bytes decoded at once.
 const BLOCK: usize = 64 << 10;

@@ -9,9 +9,9 @@ use perfdata_core::jitdump::JitdumpReader;
 use perfdata_core::read::{Limits, Source};
 
 use crate::io::open_regular;
-use crate::os;
 use crate::stages::build_ids::Sysroot;
 use crate::stages::device::device;
+use crate::support::os;
 
 /// A dump that is being read.
 pub type Reader = JitdumpReader<BufReader<File>>;

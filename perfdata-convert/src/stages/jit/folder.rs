@@ -12,8 +12,8 @@ use super::image::Written;
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
 use crate::io::{NewFile, sync_file_system};
-use crate::os;
 use crate::stages::device::device;
+use crate::support::os;
 
 /// Where to write images.
 #[derive(Debug, Clone, PartialEq, Eq)]

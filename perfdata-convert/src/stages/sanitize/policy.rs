@@ -3,7 +3,7 @@
 use perfdata_core::content::Content;
 
 use crate::error::{Error, Result};
-use crate::suggest::nearest;
+use crate::support::suggest::nearest;
 
 /// Who receives the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

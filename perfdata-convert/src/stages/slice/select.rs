@@ -12,8 +12,8 @@ use super::by::By;
 use super::lists::{Cpus, Ids, Patterns};
 use super::time_ranges::{TimeRange, TimeRanges};
 use crate::error::{Error, Result};
-use crate::inspect::show::text::escaped;
-use crate::suggest;
+use crate::support::suggest;
+use crate::support::text::escaped;
 
 /// Which samples a slice contains. A sample must meet all conditions; the default has none.
 #[derive(Debug, Clone, Default)]

@@ -9,8 +9,8 @@ use super::super::attributes::changed_events;
 use super::StackSize;
 use super::parts::{list, words};
 use crate::error::{Error, Result};
-use crate::inspect::show::text::escaped;
-use crate::suggest;
+use crate::support::suggest;
+use crate::support::text::escaped;
 
 /// The parts that readers need, and for what. Without IP, perf script (6.1 to 7.2) refuses to show
 /// samples; without TID, it shows them without comm and without the mappings of their process.

@@ -3,7 +3,7 @@
 use perfdata_core::attr::SampleType;
 
 use crate::error::{Error, Result};
-use crate::suggest;
+use crate::support::suggest;
 
 /// The words of `perf script -F` that differ from the bits in lower case (tools/perf/
 /// builtin-script.c, `all_output_options`, 7.2; `ustack` continues them).

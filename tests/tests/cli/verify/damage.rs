@@ -6,8 +6,8 @@
 
 use std::{io::Write, path::Path};
 
-use perfdata_convert::inspect::verify::{Finding, Report, Severity};
 use perfdata_convert::io::Input;
+use perfdata_convert::verify::{Finding, Report, Severity};
 use perfdata_core::{
     container_layout::{ContainerLayout, FileLayout, Part},
     feature::FeatureId,

@@ -4,9 +4,9 @@ mod damage;
 
 use std::fs;
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::{
     container_layout::{ContainerLayout, FileLayout, Part},
     feature::FeatureId,

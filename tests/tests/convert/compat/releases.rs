@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::Unknown;
+use perfdata_convert::verify::Report;
 use perfdata_core::Version;
 use perfdata_core::attr::{AttrFlags, AuxAction, BranchSampleType, ReadFormat, SIZES, SampleType};
 use perfdata_core::describe::Field;

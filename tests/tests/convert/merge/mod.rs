@@ -9,9 +9,9 @@ mod features;
 mod order;
 mod sideband;
 
-use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::Input;
 use perfdata_convert::merge::{Merge, Merged};
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};

@@ -3,9 +3,9 @@
 use std::fs;
 
 use perfdata_convert::error::Error;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::recover::{Gap, Recovery};
+use perfdata_convert::verify::Report;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::record::RecordHeader;
 use perfdata_tests::convert::open;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use perfdata_convert::error::Result;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output, Watch};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover::{Recover, Recovery, convert_recovered};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::verify::Report;
 use perfdata_core::read::Limits;
 use perfdata_tests::fuzz::{Numbers, damage};
 use perfdata_tests::recordings::{self, Container, Recording};

@@ -12,9 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perfdata_convert::error::Result;
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::recover::{Recover, Recovery};
+use perfdata_convert::verify::Report;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, Head, Limits, Options, RecordingReader, StreamItem};
 use perfdata_core::record::{RecordHeader, RecordType};

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::recover::Recovery;
+use perfdata_convert::verify::Report;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::record::RecordType;
 use perfdata_tests::convert::open;

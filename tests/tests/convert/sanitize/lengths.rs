@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::stages::sanitize::Policy;
+use perfdata_convert::verify::Report;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::{EventTypeName, RawRecord, Record, RecordType};

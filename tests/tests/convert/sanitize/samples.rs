@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::sanitize::{Audience, Policy};
+use perfdata_convert::verify::Report;
 use perfdata_core::content::Content;
 use perfdata_core::record::{RecordType, Sample};
 use perfdata_tests::convert::{Whole, convert};

@@ -12,9 +12,9 @@ use perfdata_core::{Endian, Recording};
 
 use super::learner::Learner;
 use crate::inspect::show::buffer::{Buffer, Known, Literal};
-use crate::inspect::show::json::{NumberForm, is_plain, push_contexts, push_string};
 use crate::inspect::show::record::{HeadNumber, Shown};
-use crate::inspect::show::text::hex_pair;
+use crate::support::json_text::{NumberForm, is_plain, push_contexts, push_string};
+use crate::support::text::hex_pair;
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;

@@ -4,10 +4,11 @@ use perfdata_core::describe::{Leaf, Style, Visitor};
 
 use super::form::{Form, Piece, Value, WORD};
 use crate::inspect::show::buffer::{Known, Literal};
-use crate::inspect::show::digits::ROOM;
-use crate::inspect::show::is_filling;
-use crate::inspect::show::json::{Json, NumberForm};
 use crate::inspect::show::record::{HeadNumber, RecordWriter};
+use crate::json::Json;
+use crate::support::digits::ROOM;
+use crate::support::json_text::NumberForm;
+use crate::support::values::is_filling;
 
 /// Writes a record, and notes where its values are.
 #[derive(Debug, Default)]

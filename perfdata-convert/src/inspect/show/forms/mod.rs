@@ -14,8 +14,8 @@ use perfdata_core::Recording;
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::buffer::Buffer;
-use super::json::Json;
 use super::record::{Shown, named_event};
+use crate::json::Json;
 use form::Form;
 
 /// Number of forms that are known at a time; a recording has few.

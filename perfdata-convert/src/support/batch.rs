@@ -12,7 +12,7 @@ use perfdata_core::read::{RecordBatch, Records};
 use perfdata_core::record::RawRecord;
 
 use crate::error::{Error, Result};
-use crate::inspect::walk::Flow;
+use crate::walk::Flow;
 
 /// Maximum number of threads that process batches. Each requires memory.
 const MOST: usize = 4;

@@ -15,7 +15,7 @@ use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
-use crate::inspect::batch::{Batch, JobQueue};
+use crate::support::batch::{Batch, JobQueue};
 use perfdata_session::EventNames;
 
 /// The state of a recording at some position.

@@ -6,7 +6,10 @@ use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields}
 use perfdata_core::record::CallchainContext;
 use perfdata_core::wire::until_nul;
 
-use super::{digits, is_filling, signed, text};
+use crate::support::digits;
+use crate::support::json_text::{NumberForm, is_plain, push_contexts, push_string};
+use crate::support::text;
+use crate::support::values::{is_filling, signed};
 
 /// Writes JSON incrementally, without values in memory.
 #[derive(Debug, Default)]
@@ -30,30 +33,6 @@ enum Frame {
     Object,
     List,
     Flat,
-}
-
-/// How numbers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NumberForm {
-    /// In decimal digits.
-    Decimal,
-    /// In decimal digits, or as -1 if all bits are set.
-    DecimalOrNone,
-    /// As a string of hexadecimal digits.
-    Hexadecimal,
-}
-
-impl NumberForm {
-    /// Returns the form of numbers of this style.
-    pub(super) fn of(style: Style) -> Self {
-        match style {
-            Style::Hex | Style::Address | Style::Callchain | Style::Opaque => {
-                NumberForm::Hexadecimal
-            }
-            style if style.has_none() => NumberForm::DecimalOrNone,
-            _ => NumberForm::Decimal,
-        }
-    }
 }
 
 impl Json {
@@ -115,7 +94,8 @@ impl Json {
     }
 
     /// Does the same for a field with a declared name, which consists of letters and the like.
-    pub(super) fn declared_key(&mut self, name: &'static str) {
+    #[doc(hidden)]
+    pub fn declared_key(&mut self, name: &'static str) {
         debug_assert!(is_plain(name.as_bytes()), "{name}");
         self.begin_key();
         if self.inner == Some(Frame::Object) {
@@ -363,84 +343,12 @@ impl Json {
     }
 }
 
-/// Appends the context markers of the callchain `name`, which precedes them: their indexes and
-/// names, on the same line.
-pub(super) fn push_contexts(out: &mut Vec<u8>, name: &str, words: impl Iterator<Item = u64>) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"_contexts\":[");
-    let mut comma: &[u8] = b"";
-    for (at, word) in words.enumerate() {
-        let Some(context) = CallchainContext::of(word).and_then(CallchainContext::name) else {
-            continue;
-        };
-        out.extend_from_slice(comma);
-        out.extend_from_slice(b"{\"at\":");
-        digits::push(out, at as u64);
-        out.extend_from_slice(b",\"name\":\"");
-        out.extend_from_slice(context.as_bytes());
-        out.extend_from_slice(b"\"}");
-        comma = b",";
-    }
-    out.push(b']');
-}
-
-/// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed
-/// by its two hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no
-/// information is lost. Control characters are escaped.
-pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'"');
-    if is_plain(bytes) {
-        out.extend_from_slice(bytes);
-        out.push(b'"');
-        return;
-    }
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' | '\\' => out.extend([b'\\', c as u8]),
-                '\u{fffd}' => c
-                    .encode_utf8(&mut [0; 4])
-                    .bytes()
-                    .for_each(|byte| push_byte(out, byte)),
-                ' '..='~' => out.push(c as u8),
-                // A printable character escapes to itself.
-                c if c.escape_debug().len() == 1 => {
-                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                }
-                c => {
-                    for unit in c.encode_utf16(&mut [0; 2]) {
-                        let _ = write!(out, "\\u{unit:04x}");
-                    }
-                }
-            }
-        }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|&byte| push_byte(out, byte));
-    }
-    out.push(b'"');
-}
-
-/// Returns whether a string of these bytes has no escaped character.
-pub(super) fn is_plain(bytes: &[u8]) -> bool {
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    // Avoids a branch for each byte.
-    let mut blocks = bytes.chunks(16);
-    blocks.all(|block| block.iter().fold(true, |all, &byte| all & is_plain(byte)))
-}
-
 /// Appends the name of a field.
 fn push_key(out: &mut Vec<u8>, name: &str) {
     // Only unknown content has no name.
     let name = if name.is_empty() { "bytes" } else { name };
     push_string(out, name.as_bytes());
     out.push(b':');
-}
-
-fn push_byte(out: &mut Vec<u8>, byte: u8) {
-    let _ = write!(out, "\u{fffd}{byte:02x}");
 }
 
 #[cfg(test)]

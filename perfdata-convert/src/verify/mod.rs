@@ -18,12 +18,12 @@ use perfdata_core::read::Head;
 
 use crate::count::{Counts, number_of};
 use crate::error::Result;
-use crate::inspect::batch::{Batch, JobQueue, in_order};
-use crate::inspect::dispatch::{Dispatcher, Job, StateAt};
-use crate::inspect::show::json::Json;
-use crate::inspect::walk::{Item, walk};
 use crate::io::{BoxedSource, Input};
+use crate::json::Json;
 use crate::leftover::{Leftover, without_place};
+use crate::support::batch::{Batch, JobQueue, in_order};
+use crate::support::dispatch::{Dispatcher, Job, StateAt};
+use crate::walk::{Item, walk};
 
 pub(crate) use container::wrong_end;
 pub(crate) use features::{unread_build_ids, wrong_sections};
