@@ -19,7 +19,7 @@ ROOT = HERE.parent.parent
 # A recording of a big-endian machine with four events.
 RECORDING = "fixtures/6.1-s390x-file-multi.data"
 
-# The colours of perfdata-convert/src/inspect/show/page.html.
+# The colours of perfdata-report/src/show/page.html.
 THEMES = {
     "light": {
         "paper": "#fcfcfa", "ink": "#1d2330", "soft": "#5c6475", "line": "#d9dce3", "card": "#ffffff",

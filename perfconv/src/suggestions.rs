@@ -9,11 +9,11 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, TABLE};
 use perfdata_core::{Endian, Version};
 
-use perfdata_convert::inspect::show::endian_name;
-use perfdata_convert::inspect::show::overview::Overview;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::support::shell;
 use perfdata_convert::support::text::escaped;
+use perfdata_report::show::endian_name;
+use perfdata_report::show::overview::Overview;
 
 /// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -38,7 +38,7 @@ impl Counts {
 
     /// Counts `count` records of a type, likewise.
     #[inline]
-    pub(crate) fn add_all(&mut self, kind: RecordType, count: u64, inner: Option<usize>) {
+    pub fn add_all(&mut self, kind: RecordType, count: u64, inner: Option<usize>) {
         let sum = match inner {
             Some(_) => &mut self.compressed,
             None if is_header(kind) => &mut self.metadata,
@@ -83,7 +83,7 @@ impl Counts {
 }
 
 /// Formats a number and its unit: `1 record`, `2 records`.
-pub(crate) fn number_of(number: u64, what: &str) -> String {
+pub fn number_of(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

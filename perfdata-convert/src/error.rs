@@ -118,13 +118,13 @@ impl Error {
     }
 
     /// Returns a refusal and its solution.
-    pub(crate) fn refused_without(what: impl Into<String>, step: Step) -> Error {
+    pub fn refused_without(what: impl Into<String>, step: Step) -> Error {
         Error::Refused(what.into()).with_step(step)
     }
 
     /// For `map_err`: recovering the input discards records that cannot be read.
     #[must_use]
-    pub(crate) fn of_records(self) -> Error {
+    pub fn of_records(self) -> Error {
         match self {
             Error::Read(error)
                 if !error.is_io() && !matches!(error.problem(), Problem::Limit { .. }) =>

@@ -24,13 +24,12 @@ pub use directory::Directory;
 pub use file_set::{FileSet, Published};
 pub use filtered::{Accepts, RecordFilter};
 pub use gaps::{Gap, Gaps};
-pub use input::{BoxedSource, Input};
+pub use input::{BoxedSource, Input, Written};
 pub use input_source::InputSource;
-pub use output::Output;
+pub use output::{Complete, Output};
 pub use output_directory::OutputDirectory;
 pub use reader::Watch;
 
-pub(crate) use input::Written;
 pub(crate) use input_source::each_record;
 pub(crate) use new_file::{NewFile, sync_file_system};
 pub(crate) use output::{date, in_temporary};

@@ -42,7 +42,7 @@ impl Leftover {
     ///
     /// # Errors
     /// The bytes are corrupt.
-    pub(crate) fn check(&self) -> error::Result<()> {
+    pub fn check(&self) -> error::Result<()> {
         match self.tail {
             Tail::Cut | Tail::Text | Tail::Zeros => Ok(()),
             // A kind that is not known here is not known to be harmless.
@@ -138,7 +138,7 @@ pub(crate) fn damaged(offset: u64, why: impl fmt::Display) -> error::Error {
 }
 
 /// Returns the text of a library error after its offset.
-pub(crate) fn without_place(error: &Error) -> String {
+pub fn without_place(error: &Error) -> String {
     let text = error.to_string();
     match (error.offset(), text.split_once(": ")) {
         (Some(_), Some((_, rest))) => rest.to_owned(),

@@ -1,4 +1,4 @@
-//! Conversions of Linux `perf.data` recordings, and reports about them.
+//! Conversions of Linux `perf.data` recordings, and the check of what is in them.
 //!
 //! ```text
 //!     Input ──► RecordingReader ──► Stage ──► Stage ──► FileWriter or PipeWriter ──► Output
@@ -40,12 +40,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod aux_data;
 mod background;
 pub mod count;
 pub mod error;
 pub mod foreign;
-pub mod inspect;
 pub mod interrupt;
 pub mod io;
 pub mod json;

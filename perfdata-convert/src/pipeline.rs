@@ -180,7 +180,10 @@ impl Conversion {
 
     /// Converts an open input to a file that is checked before it becomes an output. Does not count
     /// the bytes of the input and the time.
-    pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). `file` may have a part of the output.
+    pub fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
         let (ready, _) = self.prepare(input)?;
         let skipped = ready.skipped;
         let mut summary = match ready.to {

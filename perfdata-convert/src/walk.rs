@@ -12,7 +12,6 @@ use crate::error::Result;
 
 /// An item that a walk finds.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Item<'a> {
     /// Records of the stream, or one record inside of a compressed record, with the offset of the
     /// compressed record, and its index among the records that were decompressed from it.

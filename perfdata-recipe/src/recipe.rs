@@ -20,11 +20,11 @@ use perfdata_convert::stages::sched_stat::SchedStat;
 use perfdata_convert::stages::slice::{By, Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
-use perfdata_convert::stages::tally::Tally;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
+use perfdata_report::tally::Tally;
 
 use crate::conflict::{Conflict, Part};
 use crate::steps::{

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use perfconv::cmd::embedded::recording_id;
-use perfdata_convert::inspect::show::dump::Dump;
-use perfdata_convert::inspect::show::overview::Overview;
+use perfdata_report::show::dump::Dump;
+use perfdata_report::show::overview::Overview;
 use perfdata_convert::io::Input;
 use perfdata_core::Endian;
 use perfdata_core::container_layout::ContainerLayout;

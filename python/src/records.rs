@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use perfdata_convert::inspect::pull::{Pull, RecordCopy};
+use perfdata_report::pull::{Pull, RecordCopy};
 use perfdata_convert::json::Json;
-use perfdata_convert::inspect::show::misc_names;
-use perfdata_convert::inspect::show::record::Shown;
+use perfdata_report::show::misc_names;
+use perfdata_report::show::record::Shown;
 use perfdata_convert::io::Input;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::record::{RawRecord, RecordType, Registers};

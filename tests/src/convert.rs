@@ -10,7 +10,6 @@ use std::{
 };
 
 use perfdata_convert::error;
-use perfdata_convert::inspect::diff;
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::Conversion;
 use perfdata_convert::pipeline::Stage;
@@ -22,6 +21,7 @@ use perfdata_core::{
     read::{Limits, RecordingReader, SourceReader, StreamItem},
     record::RecordType,
 };
+use perfdata_report::diff;
 use tempfile::TempDir;
 
 use crate::perf;

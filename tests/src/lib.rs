@@ -52,4 +52,6 @@ mod documents {
     struct Write;
     #[doc = include_str!("../../perfdata-convert/README.md")]
     struct Convert;
+    #[doc = include_str!("../../perfdata-report/README.md")]
+    struct Report;
 }

@@ -9,7 +9,7 @@ use perfdata_core::read::Limits;
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::Result;
-use perfdata_convert::inspect::show::overview::Overview;
+use perfdata_report::show::overview::Overview;
 
 /// Describes the recording at `input`.
 pub fn run(

@@ -11,9 +11,9 @@ use crate::cli::{Container, ConvertArgs};
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result};
-use perfdata_convert::inspect::show::endian_name;
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::pipeline::{Form, Summary, to_directory};
+use perfdata_report::show::endian_name;
 
 /// Converts according to `args`; `to` is the container in the command's name.
 pub fn run(

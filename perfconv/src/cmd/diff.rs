@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::cli::DiffArgs;
 use crate::messages::{Messages, Verbosity};
 use perfdata_convert::Result;
-use perfdata_convert::inspect::diff::Diff;
+use perfdata_report::diff::Diff;
 
 /// Compares the recordings in `args`.
 pub fn run(

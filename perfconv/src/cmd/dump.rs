@@ -12,8 +12,8 @@ use super::open_unseen;
 use crate::cli::DumpArgs;
 use crate::messages::Messages;
 use perfdata_convert::Result;
-use perfdata_convert::inspect::show::dump::{Dump, Dumped};
-use perfdata_convert::inspect::show::resolved::Resolved;
+use perfdata_report::show::dump::{Dump, Dumped};
+use perfdata_report::show::resolved::Resolved;
 
 /// Shows the records according to `args`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {

@@ -7,9 +7,9 @@ use perfdata_core::read::Limits;
 
 use crate::cli::ExtractAuxArgs;
 use crate::messages::Messages;
-use perfdata_convert::aux_data::{EXTENSION, ExtractAux, INDEX};
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::{Error, Result};
+use perfdata_report::aux_data::{EXTENSION, ExtractAux, INDEX};
 
 /// Extracts the AUX data according to `args`.
 pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<()> {

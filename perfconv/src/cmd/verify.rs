@@ -8,8 +8,8 @@ use perfdata_core::read::Limits;
 use crate::cli::VerifyArgs;
 use crate::messages::Verbosity;
 use perfdata_convert::Result;
-use perfdata_convert::inspect::show::input_name as shown;
 use perfdata_convert::verify::Report;
+use perfdata_report::show::input_name as shown;
 
 /// Checks the recordings in `args`.
 pub fn run(

@@ -36,12 +36,13 @@ pub struct Input {
 
 /// When a file was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written {
+#[non_exhaustive]
+pub struct Written {
     /// The time of its last change.
-    pub(crate) modified: SystemTime,
+    pub modified: SystemTime,
     /// Whether its bytes were written to this file, and not copied from an older one with its time:
     /// a recording of this machine, or a download.
-    pub(crate) is_new: bool,
+    pub is_new: bool,
 }
 
 impl Written {
@@ -173,7 +174,7 @@ impl Input {
     }
 
     /// Returns when the file was written; `None` for a stream.
-    pub(crate) fn written(&self) -> Option<Written> {
+    pub fn written(&self) -> Option<Written> {
         self.written
     }
 

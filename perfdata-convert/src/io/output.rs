@@ -157,7 +157,7 @@ impl Output {
     /// Returns the same output, whose file gets this time of its last change: perf shows it as the
     /// date of the recording (`captured on`). `None` means the time at which it is written.
     #[must_use]
-    pub(crate) fn dated(self, modified: Option<SystemTime>) -> Output {
+    pub fn dated(self, modified: Option<SystemTime>) -> Output {
         Output { modified, ..self }
     }
 
@@ -182,10 +182,7 @@ impl Output {
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
-    pub(crate) fn complete<T>(
-        self,
-        write: impl FnOnce(&mut File) -> Result<T>,
-    ) -> Result<(Complete, T)> {
+    pub fn complete<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<(Complete, T)> {
         let Output {
             kind,
             replaces,
@@ -200,12 +197,12 @@ impl Output {
                 let result = write(&mut spool).map_err(in_temporary)?;
                 spool.seek(SeekFrom::Start(0)).map_err(failed())?;
                 return Ok((
-                    Complete::Direct {
+                    Complete(Written::Direct {
                         spool,
                         target,
                         name,
                         syncs,
-                    },
+                    }),
                     result,
                 ));
             }
@@ -230,11 +227,11 @@ impl Output {
             new.sync().map_err(|error| of_file(error, unwritten()))?;
         }
         Ok((
-            Complete::New {
+            Complete(Written::New {
                 new,
                 replaces,
                 syncs,
-            },
+            }),
             result,
         ))
     }
@@ -260,7 +257,12 @@ impl Output {
 
 /// An output that is completely written, but not yet visible.
 #[derive(Debug)]
-pub(crate) enum Complete {
+#[must_use]
+pub struct Complete(Written);
+
+/// Where the bytes of a complete output are.
+#[derive(Debug)]
+enum Written {
     /// A file that does not have its name yet.
     New {
         new: NewFile,
@@ -279,7 +281,7 @@ pub(crate) enum Complete {
 impl Complete {
     /// Returns whether the output goes to an existing target, and cannot be removed again.
     pub fn is_direct(&self) -> bool {
-        matches!(self, Complete::Direct { .. })
+        matches!(self.0, Written::Direct { .. })
     }
 
     /// Makes the output visible.
@@ -295,9 +297,9 @@ impl Complete {
     ///
     /// # Errors
     /// As [`publish`](Self::publish). The target remains unchanged.
-    pub fn appear(self) -> Result<Named> {
-        match self {
-            Complete::Direct {
+    pub(super) fn appear(self) -> Result<Named> {
+        match self.0 {
+            Written::Direct {
                 mut spool,
                 target,
                 name,
@@ -308,7 +310,7 @@ impl Complete {
                 })?;
                 Ok(Named(None))
             }
-            Complete::New {
+            Written::New {
                 new,
                 replaces,
                 syncs,

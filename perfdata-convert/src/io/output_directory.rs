@@ -138,7 +138,7 @@ impl OutputDirectory {
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of [`Complete::publish`].
-    pub(crate) fn finish_beside(self, other: Complete) -> Result<()> {
+    pub fn finish_beside(self, other: Complete) -> Result<()> {
         let mut named = None;
         self.finish_with(|| {
             named = Some(other.appear()?);

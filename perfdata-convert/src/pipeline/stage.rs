@@ -15,7 +15,6 @@ use crate::io::{Gaps, Input, InputSource, RecordFilter};
 /// The requirements and guarantees of a stage. The default is safe for every stage. A stage with
 /// fewer requirements is faster, or supports more inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Requirements {
     /// All events are known before the first record. If the attributes of a stream come later, it
     /// must be read twice, which standard input does not support. Default: true.

@@ -26,7 +26,6 @@ pub mod slice;
 pub mod sort;
 pub(crate) mod standard_layout;
 pub mod swap;
-pub mod tally;
 pub mod thin;
 pub(crate) mod to_file;
 pub(crate) mod to_pipe;

@@ -19,7 +19,7 @@ pub fn quoted(text: &OsStr) -> String {
 }
 
 /// Returns `bytes` as one word, like [`quoted`].
-pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
+pub fn quoted_bytes(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
     match std::str::from_utf8(bytes) {
         Ok(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),

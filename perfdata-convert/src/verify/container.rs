@@ -103,7 +103,7 @@ fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
 }
 
 /// Returns an error message if the size of the data section in the header is wrong.
-pub(crate) fn wrong_end(file: &FileLayout) -> Option<String> {
+pub fn wrong_end(file: &FileLayout) -> Option<String> {
     let data = file.header.data;
     if data.size == 0 {
         Some("the recording is unfinished: the size of the records in the header is 0".into())

@@ -25,7 +25,7 @@ use crate::support::batch::{Batch, JobQueue, in_order};
 use crate::support::dispatch::{Dispatcher, Job, StateAt};
 use crate::walk::{Item, walk};
 
-pub(crate) use container::wrong_end;
+pub use container::wrong_end;
 pub(crate) use features::{unread_build_ids, wrong_sections};
 pub(crate) use missing::{has_raw_data, lacks_tracing_data};
 pub(crate) use records::SeenData;

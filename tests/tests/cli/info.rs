@@ -5,8 +5,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use perfdata_convert::inspect::show::overview::Overview;
 use perfdata_convert::io::Input;
+use perfdata_report::show::overview::Overview;
 use perfdata_tests::{
     convert, per_fixture,
     perf::text,

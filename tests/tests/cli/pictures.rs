@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command};
 
-use perfdata_convert::inspect::show::{map, page, survey::ChartData};
 use perfdata_convert::io::Input;
+use perfdata_report::show::{map, page, survey::ChartData};
 use perfdata_tests::skipped;
 use perfdata_tests::{
     convert, per_fixture, perf,
@@ -13,7 +13,7 @@ use perfdata_tests::{
 };
 use serde_json::Value;
 
-const TEMPLATE: &str = include_str!("../../../perfdata-convert/src/inspect/show/page.html");
+const TEMPLATE: &str = include_str!("../../../perfdata-report/src/show/page.html");
 
 fn survey(recording: &Recording) -> Result<ChartData, String> {
     Input::open(&recording.path)

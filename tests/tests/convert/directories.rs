@@ -7,8 +7,6 @@ use std::{
     path::Path,
 };
 
-use perfdata_convert::inspect::diff;
-use perfdata_convert::inspect::show::{dump::Dump, overview::Overview};
 use perfdata_convert::io::{Input, OutputDirectory};
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::pipeline::to_directory;
@@ -22,6 +20,8 @@ use perfdata_core::{
     read::{Decompressor, Limits, RecordStream, StreamItem},
     record::RecordType,
 };
+use perfdata_report::diff;
+use perfdata_report::show::{dump::Dump, overview::Overview};
 use perfdata_tests::{
     allowed::{COMPRESSION, DIRECTORY, OTHER_FEATURES, OTHER_SIZE},
     convert::{Converted, Whole, convert, open, perfconv},

@@ -15,7 +15,6 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use perfdata_convert::inspect::diff;
 use perfdata_convert::io::Input;
 use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::Version;
@@ -23,6 +22,7 @@ use perfdata_core::container_layout::Part;
 use perfdata_core::feature::{self, FeatureId};
 use perfdata_core::header::FileSection;
 use perfdata_core::read::Limits;
+use perfdata_report::diff;
 use perfdata_tests::convert::{Whole, perfconv};
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{fixture, in_parallel};

@@ -360,9 +360,10 @@ struct Rename {
 
 impl Stage for Rename {
     fn requirements(&self) -> Requirements {
-        let mut requirements = Requirements::default();
-        requirements.after_container = self.is_behind;
-        requirements
+        Requirements {
+            after_container: self.is_behind,
+            ..Requirements::default()
+        }
     }
 
     fn compressed(&self, _: RecordType) -> CompressedRecords {

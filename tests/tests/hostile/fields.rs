@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use perfdata_convert::inspect::show::paths::Paths;
 use perfdata_core::{
     DecodeContext, Endian, Recording,
     attr::Attr,
@@ -15,6 +14,7 @@ use perfdata_core::{
     record::{RawRecord, Record, RecordHeader, RecordType},
     wire::Wire,
 };
+use perfdata_report::show::paths::Paths;
 use perfdata_tests::convert;
 
 /// A number that is a count, a size or an offset.

@@ -1,11 +1,11 @@
 //! Records that are requested one after the other are those that `dump` shows.
 
-use perfdata_convert::inspect::pull::Pull;
-use perfdata_convert::inspect::show::dump::Dump;
-use perfdata_convert::inspect::show::record::Shown;
 use perfdata_convert::io::Input;
 use perfdata_convert::json::Json;
 use perfdata_core::record::{RecordType, Registers};
+use perfdata_report::pull::Pull;
+use perfdata_report::show::dump::Dump;
+use perfdata_report::show::record::Shown;
 use perfdata_tests::recordings::{self, Recording};
 
 /// Returns the records of an input as JSON Lines, and the descriptions of damage.

@@ -32,6 +32,7 @@ mod distinct;
 mod event_names;
 mod key;
 mod known;
+pub mod leaks;
 mod names;
 mod numbers;
 mod places;

@@ -8,8 +8,8 @@ mod sample;
 
 use std::{fs, path::Path};
 
-use perfdata_convert::inspect::show::dump::Dump;
 use perfdata_convert::io::Input;
+use perfdata_report::show::dump::Dump;
 use perfdata_tests::skipped;
 use perfdata_tests::{
     convert::in_shell,

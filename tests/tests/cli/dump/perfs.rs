@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-use perfdata_convert::inspect::show::overview::Overview;
 use perfdata_convert::io::Input;
+use perfdata_report::show::overview::Overview;
 use perfdata_tests::{
     perf::{self, Perf},
     recordings::Endian,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use perfdata_convert::inspect::show::{dump::Dump, resolved::Resolved};
 use perfdata_convert::io::Input;
 use perfdata_core::record::RecordType;
+use perfdata_report::show::{dump::Dump, resolved::Resolved};
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
 
