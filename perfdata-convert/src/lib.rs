@@ -40,7 +40,6 @@
 
 #![forbid(unsafe_code)]
 
-mod background;
 pub mod count;
 pub mod error;
 pub mod foreign;

@@ -5,8 +5,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use std::sync::mpsc::Receiver;
 
-use crate::background::Background;
 use crate::error::{Error, Result};
+use crate::support::background::Background;
 
 /// Minimum size of a file for which a thread is started, in bytes.
 const WORTH: u64 = 4 << 20;

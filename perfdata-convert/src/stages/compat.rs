@@ -17,10 +17,10 @@ use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::record::{BranchFlags, DataSource, RawRecord, RecordType, TABLE};
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording, Version};
 
-use super::attributes::has_late_events;
 use super::swap::Unknown;
 use crate::error::{Error, Result, Step};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::support::attributes::has_late_events;
 use crate::support::text::escaped;
 use forms::Forms;
 

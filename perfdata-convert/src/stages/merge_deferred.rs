@@ -7,7 +7,6 @@
 //! any number of other records, or precedes its samples if the buffer of another CPU was written
 //! first. Older versions of perf discard every callchain with this marker.
 
-pub(crate) mod chains;
 mod early;
 
 use perfdata_core::Recording;
@@ -17,11 +16,11 @@ use perfdata_core::record::{
     Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie,
 };
 
-use super::attributes::{change_head, changed_events, changed_record};
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
-use chains::Chains;
+use crate::support::attributes::{change_head, changed_events, changed_record};
+use crate::support::deferred_chains::{Chains, defers};
 use early::EarlyMappings;
 
 /// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
@@ -168,11 +167,6 @@ fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
         Some(ip) if CpuMode::of(raw.misc) == CpuMode::USER => vec![CallchainContext::USER.0, ip],
         _ => Vec::new(),
     }
-}
-
-/// Returns whether an event has deferred user callchains, or receives them in its buffer.
-pub(crate) fn defers(attr: &Attr) -> bool {
-    attr.flags.defer_callchain() | attr.flags.defer_output() != 0
 }
 
 /// Returns an attribute without the flags of deferred callchains.

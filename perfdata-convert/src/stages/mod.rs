@@ -1,11 +1,9 @@
 //! The conversions as [stages](crate::pipeline::Stage), one per file.
 
-mod attributes;
 pub mod build_ids;
 pub mod callchains;
 pub mod compat;
 pub mod compress;
-mod cycles;
 pub mod decompress;
 mod device;
 pub mod edit;

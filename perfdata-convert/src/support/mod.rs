@@ -2,7 +2,11 @@
 //!
 //! Not part of the interface: may change in any release.
 
+pub mod attributes;
+pub mod background;
 pub mod batch;
+pub mod cycles;
+pub mod deferred_chains;
 pub mod digits;
 pub mod dispatch;
 pub mod json_text;
@@ -10,4 +14,5 @@ pub mod os;
 pub mod shell;
 pub mod suggest;
 pub mod text;
+pub mod user_stack;
 pub mod values;

@@ -13,7 +13,7 @@ use super::moments::{Addresses, Moments};
 use super::objects::{ObjectId, Wanted};
 use super::timeline::{Sink, Timeline};
 use super::unhit::{Unhit, UnhitMappings};
-use crate::background::Background;
+use crate::support::background::Background;
 
 /// Maximum number of parts of the stream that wait for the thread.
 const WAITING: usize = 2;

@@ -24,10 +24,10 @@ use perfdata_core::{Events, Recording};
 use perfdata_symbols::{Reason, Sources};
 use perfdata_unwind::has_user_stacks;
 
-use super::attributes::{change_head, changed_events, changed_record, has_late_events};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use crate::support::attributes::{change_head, changed_events, changed_record, has_late_events};
 use ahead::Ahead;
 use batch::{Batch, Job};
 use report::Report;

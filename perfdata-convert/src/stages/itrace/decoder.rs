@@ -16,7 +16,7 @@ use super::trace::Traces;
 use crate::count::number_of;
 use crate::error::Result;
 use crate::pipeline::Link;
-use crate::stages::cycles::{CycleClock, nanoseconds};
+use crate::support::cycles::{CycleClock, nanoseconds};
 
 /// The state of decoding.
 #[derive(Debug)]

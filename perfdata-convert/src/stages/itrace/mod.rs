@@ -23,11 +23,11 @@ use perfdata_core::record::{RawRecord, RecordType, TimeConv};
 
 pub use options::ItraceOptions;
 
-use super::attributes::has_late_events;
-use super::cycles::CycleClock;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
+use crate::support::attributes::has_late_events;
+use crate::support::cycles::CycleClock;
 use decoder::Decoder;
 use events::Synthesised;
 use trace::Traces;

@@ -4,7 +4,7 @@ use perfdata_core::Events;
 use perfdata_core::jitdump::JitHeader;
 use perfdata_core::record::TimeConv;
 
-use crate::stages::cycles::nanoseconds;
+use crate::support::cycles::nanoseconds;
 
 /// `CLOCK_MONOTONIC` (include/uapi/linux/time.h).
 const CLOCK_MONOTONIC: i32 = 1;

@@ -60,10 +60,10 @@ use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordTy
 use perfdata_core::wire::{Rest, Text, Wire, until_nul};
 use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
 
-use super::thin::{StackSize, cut_stack};
 use crate::error::{Error, Result};
 use crate::io::{Input, InputSource};
 use crate::pipeline::{Link, ReadsAhead, Requirements, SharedWatch, Stage};
+use crate::support::user_stack::{DUMPED, cut_stack};
 pub use key::Key;
 pub(crate) use policy::Action;
 pub use policy::{Audience, Kept, Policy};
@@ -194,7 +194,7 @@ impl Sanitize {
         if let (Body::Sample(sample), Some(parts)) = (&mut record.body, to) {
             sample.keep_parts(parts);
             if let Some(stack) = &mut sample.stack_user {
-                cut_stack(stack, StackSize::Dumped);
+                cut_stack(stack, DUMPED);
                 let dumped = usize::try_from(stack.dyn_size.unwrap_or(0)).unwrap_or(usize::MAX);
                 let rest = stack.data.0.get_mut(dumped..).unwrap_or_default();
                 rest.fill(0);

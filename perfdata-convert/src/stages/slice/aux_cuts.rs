@@ -22,7 +22,7 @@ use perfdata_core::{DecodeContext, Recording};
 use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::InputSource;
-use crate::stages::cycles::CycleClock;
+use crate::support::cycles::CycleClock;
 use packets::{Search, SyncPoint};
 
 /// The part of the payload of an AUXTRACE record that is kept.

@@ -14,7 +14,7 @@ use perfdata_core::record::{CallchainContext, CallchainDeferred, RawRecord, defe
 use super::sample::{Kept, kept};
 use crate::error::Result;
 use crate::io::InputSource;
-use crate::stages::merge_deferred::chains::Chains;
+use crate::support::deferred_chains::Chains;
 
 /// Thread and cookie.
 type Key = (Option<u32>, u64);

@@ -5,10 +5,10 @@ use perfdata_core::names::EventNames;
 use perfdata_core::record::{ReadValue, SampleId};
 use perfdata_core::{DecodeContext, Event, Events, Recording};
 
-use super::super::attributes::changed_events;
 use super::StackSize;
 use super::parts::{list, words};
 use crate::error::{Error, Result};
+use crate::support::attributes::changed_events;
 use crate::support::suggest;
 use crate::support::text::escaped;
 

@@ -34,16 +34,16 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
 use perfdata_core::{Error as ReadError, Recording};
 
-use super::attributes::{change_head, changed_record, has_late_events};
-use super::merge_deferred::defers;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use crate::support::attributes::{change_head, changed_record, has_late_events};
+use crate::support::deferred_chains::defers;
+use crate::support::user_stack::{DUMPED, cut_stack};
 use deferred::{Deferred, joined};
 use events::{Changes, read_value};
 pub use parts::{part, words};
 use report::Report;
-pub(super) use sample::cut_stack;
 use sample::{Kept, kept};
 
 /// How much of a user stack remains.
@@ -61,6 +61,13 @@ pub enum StackSize {
 impl StackSize {
     /// Largest size in bytes of a user stack (tools/perf/util/callchain.c, get_stack_size).
     pub const MAX: u32 = 65_528;
+
+    fn bytes(self) -> u64 {
+        match self {
+            StackSize::Dumped => DUMPED,
+            StackSize::AtMost(bytes) => bytes.into(),
+        }
+    }
 }
 
 /// Makes samples smaller. Without further calls, it changes nothing.
@@ -180,7 +187,7 @@ impl Thin {
             && self.changes.keeps_stack(event)
         {
             let before = stack.data.0.len();
-            if cut_stack(stack, size) {
+            if cut_stack(stack, size.bytes()) {
                 self.report.stack(before, stack);
                 is_changed = true;
             }

@@ -1,8 +1,6 @@
-//! Shortening the callchain and the user stack of a sample.
+//! Shortening the callchain of a sample.
 
-use perfdata_core::record::{CallchainContext, StackUser, deferred_cookie};
-
-use super::StackSize;
+use perfdata_core::record::{CallchainContext, deferred_cookie};
 
 /// What remains of a callchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,35 +48,9 @@ pub(super) fn kept(
     }
 }
 
-/// Cuts a user stack to `size`; returns whether it changed. The rest of the last word is 0. A dump
-/// whose `dyn_size` exceeds its size is corrupt and does not change.
-pub(in crate::stages) fn cut_stack(stack: &mut StackUser, size: StackSize) -> bool {
-    let Some(dumped) = stack.dyn_size.filter(|&dumped| dumped <= stack.size) else {
-        return false;
-    };
-    let kept = match size {
-        StackSize::Dumped => dumped,
-        StackSize::AtMost(bytes) => dumped.min(u64::from(bytes)),
-    };
-    // The kernel writes a multiple of 8 bytes (kernel/events/core.c, perf_sample_ustack_size).
-    let reserved = kept.next_multiple_of(8);
-    let (Ok(bytes), Ok(room)) = (usize::try_from(kept), usize::try_from(reserved)) else {
-        return false;
-    };
-    if reserved >= stack.size {
-        return false;
-    }
-    stack.data.0.truncate(bytes);
-    stack.data.0.resize(room, 0);
-    stack.size = reserved;
-    stack.dyn_size = (reserved > 0).then_some(kept);
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perfdata_core::wire::Rest;
 
     const KERNEL: u64 = CallchainContext::KERNEL.0;
     const USER: u64 = CallchainContext::USER.0;
@@ -120,37 +92,5 @@ mod tests {
         // Without another word, it is a marker like others.
         assert_eq!(chain(&[1, DEFERRED], 1), Kept::Words(1));
         assert_eq!(chain(&[1, DEFERRED], 2), Kept::All);
-    }
-
-    fn stack(size: u64, dumped: u64) -> StackUser {
-        StackUser {
-            size,
-            data: Rest((1..=size).map(|byte| byte as u8).collect()),
-            dyn_size: (size > 0).then_some(dumped),
-        }
-    }
-
-    #[test]
-    fn stacks_are_cut_to_words() {
-        let mut cut = stack(64, 20);
-        assert!(cut_stack(&mut cut, StackSize::Dumped));
-        assert_eq!((cut.size, cut.dyn_size), (24, Some(20)));
-        assert_eq!(cut.data.0[16..], [17, 18, 19, 20, 0, 0, 0, 0]);
-        assert!(!cut_stack(&mut cut, StackSize::Dumped), "{cut:?}");
-
-        let mut cut = stack(64, 64);
-        assert!(!cut_stack(&mut cut, StackSize::Dumped));
-        assert!(!cut_stack(&mut cut, StackSize::AtMost(64)));
-        assert!(cut_stack(&mut cut, StackSize::AtMost(16)));
-        assert_eq!((cut.size, cut.dyn_size), (16, Some(16)));
-
-        let mut cut = stack(64, 0);
-        assert!(cut_stack(&mut cut, StackSize::Dumped));
-        assert_eq!((cut.size, cut.dyn_size, cut.data.0.len()), (0, None, 0));
-        for mut same in [stack(0, 0), stack(16, 17), stack(16, u64::MAX)] {
-            let before = same.clone();
-            assert!(!cut_stack(&mut same, StackSize::AtMost(8)), "{before:?}");
-            assert_eq!(same, before);
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 /// A thread that consumes items of type `T` and returns `R` at the end. Consumed items come back,
 /// so that their memory is used again.
 #[derive(Debug)]
-pub(crate) struct Background<T, R> {
+pub struct Background<T, R> {
     items: SyncSender<T>,
     spare: Receiver<T>,
     handle: JoinHandle<R>,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
+use perfdata_core::attr::Attr;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 
@@ -16,7 +17,7 @@ use crate::error::Result;
 /// caller, mode and mapping, so that callchains can share their outer frames. Here, the words of a
 /// record are needed as they are, and a word takes a fifth of the memory of a frame there.
 #[derive(Debug)]
-pub(crate) struct Chains {
+pub struct Chains {
     limits: Limits,
     by_key: HashMap<(Option<u32>, u64), usize, RandomState>,
     numbers: HashMap<Box<[u64]>, usize, RandomState>,
@@ -26,7 +27,8 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// Returns an empty table, whose memory `limits` bound.
+    pub fn new(limits: Limits) -> Self {
         Chains {
             limits,
             by_key: HashMap::default(),
@@ -37,7 +39,7 @@ impl Chains {
     }
 
     /// Adds a record of `recording`. If several have the same key, the first one is used.
-    pub(crate) fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
+    pub fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
         if raw.kind != RecordType::CALLCHAIN_DEFERRED {
             return Ok(());
         }
@@ -72,11 +74,16 @@ impl Chains {
     }
 
     /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
-    pub(crate) fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
+    pub fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
         let number = self
             .by_key
             .get(&(tid, cookie))
             .or_else(|| self.by_key.get(&(None, cookie)))?;
         self.all.get(*number).map(|words| &**words)
     }
+}
+
+/// Returns whether an event has deferred user callchains, or receives them in its buffer.
+pub fn defers(attr: &Attr) -> bool {
+    attr.flags.defer_callchain() | attr.flags.defer_output() != 0
 }

@@ -8,11 +8,11 @@ use perfdata_core::record::{Body, RawRecord, Record};
 use perfdata_core::wire::Rest;
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording};
 
-use super::to_file::has_attrs;
 use crate::error::Result;
+use crate::stages::to_file::has_attrs;
 
 /// Returns the events with changed attributes.
-pub(super) fn changed_events(events: &Events, change: &dyn Fn(&Attr) -> Attr) -> Events {
+pub fn changed_events(events: &Events, change: &dyn Fn(&Attr) -> Attr) -> Events {
     let changed = |event: &Event| Event {
         attr: change(&event.attr),
         ids: event.ids.clone(),
@@ -22,12 +22,12 @@ pub(super) fn changed_events(events: &Events, change: &dyn Fn(&Attr) -> Attr) ->
 
 /// Returns whether the events were read ahead: those of a stream without attributes at its start,
 /// in which attributes only repeat them.
-pub(super) fn has_late_events(recording: &Recording, container_layout: &ContainerLayout) -> bool {
+pub fn has_late_events(recording: &Recording, container_layout: &ContainerLayout) -> bool {
     !recording.events.is_empty() && !has_attrs(container_layout)
 }
 
 /// Changes the attributes in the metadata before the first record, except for those of the events.
-pub(super) fn change_head(
+pub fn change_head(
     recording: &mut Recording,
     container_layout: &mut ContainerLayout,
     change: &dyn Fn(&Attr) -> Attr,
@@ -82,7 +82,7 @@ fn changed_section(
 }
 
 /// Returns a metadata record with changed attributes; `None` if it does not change.
-pub(super) fn changed_record(
+pub fn changed_record(
     raw: &RawRecord<'_>,
     change: &dyn Fn(&Attr) -> Attr,
 ) -> Result<Option<Vec<u8>>> {
