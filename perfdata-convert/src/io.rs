@@ -10,14 +10,14 @@ mod filtered;
 mod gaps;
 mod input;
 mod input_source;
-mod new_file;
-mod output;
+pub(crate) mod new_file;
+pub(crate) mod output;
 mod output_directory;
 mod reader;
 mod rewind;
 mod same;
 mod skim;
-mod spool;
+pub(crate) mod spool;
 
 pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
@@ -25,16 +25,14 @@ pub use file_set::{FileSet, Published};
 pub use filtered::{Accepts, RecordFilter};
 pub use gaps::{Gap, Gaps};
 pub use input::{BoxedSource, Input, Written};
-pub use input_source::InputSource;
+pub use input_source::{InputSource, ReadToEnd, each_record};
 pub use output::{Complete, Output};
 pub use output_directory::OutputDirectory;
 pub use reader::Watch;
+pub use skim::Extent;
 
-pub(crate) use input_source::each_record;
-pub(crate) use new_file::{NewFile, sync_file_system};
-pub(crate) use output::{date, in_temporary};
+pub(crate) use output::in_temporary;
 pub(crate) use reader::Size;
-pub(crate) use skim::Extent;
 pub(crate) use spool::{failed as temporary_file_failed, temporary_file};
 
 use std::fs::{self, File};
@@ -48,7 +46,7 @@ const STANDARD: &str = "-";
 
 /// Opens a file whose name comes from a recording. Refuses everything except regular files before
 /// opening it: opening a FIFO would wait for a writer.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+pub fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         File::open(path)
     } else {

@@ -21,11 +21,12 @@ use perfdata_core::header::ContainerKind;
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::io::{Input, OutputDirectory, date};
+use crate::io::{Input, OutputDirectory};
 use crate::leftover::Leftover;
 use crate::pipeline::Stage;
 use crate::pipeline::to_parts::{PartConversion, Written, opened};
 use crate::stages::slice::{Decisions, PartNumber, Select};
+use crate::support::files::date;
 use crate::support::os::open_files;
 
 pub use crate::stages::slice::By;

@@ -13,11 +13,11 @@ use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_convert::stages::itrace::{Itrace, ItraceOptions};
 use perfdata_convert::stages::jit::{Images, Jit, JitClock};
 use perfdata_convert::stages::perf_maps::PerfMaps;
-use perfdata_convert::stages::sanitize::{Key, Policy, Sanitize};
 use perfdata_convert::stages::thin::{StackSize, Thin};
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
 use perfdata_export::{Reason, Sources};
+use perfdata_sanitize::{Key, Policy, Sanitize};
 
 /// Where missing feature sections come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

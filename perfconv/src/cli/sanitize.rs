@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use perfdata_convert::error::Result;
 use perfdata_convert::io::read_at_most;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy};
 use perfdata_recipe::Sanitizing;
+use perfdata_sanitize::{Audience, Key, Policy};
 
 /// Heading of these options.
 const SHARING: &str = "Sharing";

@@ -12,11 +12,11 @@ use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::io::Output;
-use perfdata_convert::stages::sanitize::leaks::Leaks;
 use perfdata_convert::{Error, Result};
 use perfdata_report::show::overview::Overview;
 use perfdata_report::show::survey::ChartData;
 use perfdata_report::show::{input_name, map, page};
+use perfdata_sanitize::leaks::Leaks;
 
 /// The width of a map that is written to a file.
 const WIDTH: u16 = 80;

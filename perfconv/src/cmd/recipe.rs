@@ -9,13 +9,13 @@ use perfdata_convert::stages::build_ids::{KnownBuildIds, Select, Storage};
 use perfdata_convert::stages::edit::Change;
 use perfdata_convert::stages::itrace::ItraceOptions;
 use perfdata_convert::stages::jit::Images;
-use perfdata_convert::stages::sanitize::Key;
 use perfdata_convert::stages::swap::Target;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_recipe::{
     AddBuildIds, Conflict, FeatureSource, Part, Recipe, Sanitizing, Thinning, Traces,
 };
+use perfdata_sanitize::Key;
 
 use super::output_or_standard;
 use crate::cli::{Container, ConvertArgs, InjectArgs, images_beside};

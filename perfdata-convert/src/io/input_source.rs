@@ -20,13 +20,14 @@ use crate::error::{Error, Result};
 
 /// How reading all records of an input ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+#[non_exhaustive]
+pub struct ReadToEnd {
     /// Type of the first compressed record.
-    pub(crate) compressed: Option<RecordType>,
+    pub compressed: Option<RecordType>,
     /// Number of bytes that are not records.
-    pub(crate) unreadable: u64,
+    pub unreadable: u64,
     /// Number of decompressed bytes that are not a complete record.
-    pub(crate) pending: u64,
+    pub pending: u64,
 }
 
 /// Passes records on, and those inside of compressed ones.
@@ -68,8 +69,8 @@ impl Opening {
     }
 
     /// Returns how reading ended, after `unreadable` bytes that are not records.
-    fn ending(self, unreadable: u64) -> Ending {
-        Ending {
+    fn ending(self, unreadable: u64) -> ReadToEnd {
+        ReadToEnd {
             compressed: self.compressed,
             unreadable,
             pending: self.decompressor.map_or(0, |inner| inner.pending() as u64),
@@ -82,10 +83,10 @@ impl Opening {
 ///
 /// # Errors
 /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
-pub(crate) fn each_record(
+pub fn each_record(
     reader: &mut dyn RecordSource,
     mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
-) -> Result<Ending> {
+) -> Result<ReadToEnd> {
     let mut opening = Opening::new(reader.limits());
     let mut unreadable = 0_u64;
     while let Some((chunk, now)) = reader.next_chunk()? {
@@ -163,7 +164,10 @@ impl InputSource {
     /// Calls `see` with every record of the input, also those inside compressed records, and with
     /// the recording at that place. `recording` contains the events if they are not at the start of
     /// the stream. Returns false if the input cannot be read twice.
-    pub(crate) fn each_record(
+    ///
+    /// # Errors
+    /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
+    pub fn each_record(
         &self,
         recording: &Recording,
         mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
@@ -179,7 +183,10 @@ impl InputSource {
 
     /// Calls `see` like [`each_record`](Self::each_record), with the records for whose types
     /// `wanted` is true. The contents of others are not read if the input is a file.
-    pub(crate) fn each_record_of(
+    ///
+    /// # Errors
+    /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
+    pub fn each_record_of(
         &self,
         recording: &Recording,
         wanted: impl Fn(RecordType) -> bool,
@@ -190,7 +197,10 @@ impl InputSource {
 
     /// Calls `see` like [`each_record_of`](Self::each_record_of), with records of which as much is
     /// in memory as `wanted` says.
-    pub(crate) fn each_extent_of(
+    ///
+    /// # Errors
+    /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
+    pub fn each_extent_of(
         &self,
         recording: &Recording,
         wanted: impl Fn(RecordType) -> Extent,
@@ -211,12 +221,12 @@ impl InputSource {
     ///
     /// # Errors
     /// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
-    pub(crate) fn read_records_of(
+    pub fn read_records_of(
         &self,
         reader: &mut dyn RecordSource,
         wanted: impl Fn(RecordType) -> bool,
         see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
-    ) -> Result<Ending> {
+    ) -> Result<ReadToEnd> {
         self.read_extents_of(reader, |kind| Extent::whole_if(wanted(kind)), see)
     }
 
@@ -225,7 +235,7 @@ impl InputSource {
         reader: &mut dyn RecordSource,
         wanted: impl Fn(RecordType) -> Extent,
         mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
-    ) -> Result<Ending> {
+    ) -> Result<ReadToEnd> {
         let mut see = |raw: &RawRecord<'_>, now: &Recording| match wanted(raw.kind) {
             Extent::Nothing => Ok(()),
             _ => see(raw, now),

@@ -18,7 +18,7 @@ use crate::support::os;
 
 /// A file that receives the name of its target when it is complete.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub struct NewFile {
     file: File,
     target: PathBuf,
     /// Its temporary name; `None` if the system supports files without a name.
@@ -114,7 +114,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// The operating system reports an error.
-pub(crate) fn sync_file_system(folder: &Path) -> Result<()> {
+pub fn sync_file_system(folder: &Path) -> Result<()> {
     system::sync_all(folder).map_err(Error::io(folder))
 }
 

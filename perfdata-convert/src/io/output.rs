@@ -365,7 +365,7 @@ fn write_direct<T>(
 }
 
 /// Sets the time of the last change of a file, if it is known. A file system may not support that.
-pub(crate) fn date(file: &File, modified: Option<SystemTime>) {
+pub fn date(file: &File, modified: Option<SystemTime>) {
     let _ = modified.map(|modified| file.set_modified(modified));
 }
 

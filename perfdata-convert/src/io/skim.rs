@@ -21,10 +21,11 @@ const FAR: u64 = 4096;
 
 /// What a reader needs of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+#[non_exhaustive]
+pub enum Extent {
     /// Nothing: it is skipped.
     Nothing,
-    /// Its first [`HEAD`] bytes, or all of them.
+    /// Its first 128 bytes, or all of them.
     Head,
     /// All bytes.
     Whole,

@@ -13,12 +13,12 @@ const BLOCK: usize = 256 << 10;
 ///
 /// # Errors
 /// The operating system reports an error.
-pub(crate) fn temporary_file() -> Result<File> {
+pub fn temporary_file() -> Result<File> {
     tempfile::tempfile().map_err(failed())
 }
 
 /// For `map_err`: adds the folder of temporary files to the system's error.
-pub(crate) fn failed() -> impl FnOnce(io::Error) -> Error {
+pub fn failed() -> impl FnOnce(io::Error) -> Error {
     let folder = env::temp_dir();
     move |source| {
         let hint = match source.kind() {

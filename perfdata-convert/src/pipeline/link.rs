@@ -54,7 +54,7 @@ impl<'a> Link<'a> {
 
     /// Sets the current record of the stage, for messages about records derived from it.
     #[inline]
-    pub(crate) fn at(&mut self, offset: u64) {
+    pub fn at(&mut self, offset: u64) {
         self.offset = offset;
     }
 

@@ -18,7 +18,6 @@ pub mod merge_deferred;
 mod notes;
 pub mod perf_maps;
 pub(crate) mod sample_times;
-pub mod sanitize;
 pub mod sched_stat;
 pub mod slice;
 pub mod sort;

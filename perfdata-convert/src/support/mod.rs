@@ -9,6 +9,7 @@ pub mod cycles;
 pub mod deferred_chains;
 pub mod digits;
 pub mod dispatch;
+pub mod files;
 pub mod json_text;
 pub mod os;
 pub mod shell;

@@ -15,7 +15,6 @@ use perfdata_convert::stages::build_ids::{
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_convert::stages::slice;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
@@ -26,6 +25,7 @@ use perfdata_core::error::Problem;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::RecordType;
+use perfdata_sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::verify::Report;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf;
 use perfdata_tests::recordings::Endian;

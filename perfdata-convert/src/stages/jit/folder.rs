@@ -11,8 +11,8 @@ use perfdata_core::record::{Body, Inode, MISC_MMAP_BUILD_ID, MappedBuildId, Reco
 use super::image::Written;
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
-use crate::io::{NewFile, sync_file_system};
 use crate::stages::device::device;
+use crate::support::files::{NewFile, sync_file_system};
 use crate::support::os;
 
 /// Where to write images.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use perfdata_convert::Result;
 use perfdata_convert::io::{Input, InputSource};
 use perfdata_convert::pipeline::{Link, Requirements, SharedWatch, Stage};
-use perfdata_convert::stages::sanitize::{Audience, Policy, Sanitize};
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_sanitize::{Audience, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::recordings;
 

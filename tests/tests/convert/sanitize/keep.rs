@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_core::DecodeContext;
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::{RawRecord, Record, RecordType, deferred_cookie};
+use perfdata_sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::recordings;
 use perfdata_tests::synth::sink;

@@ -2,9 +2,9 @@
 
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::sanitize::{Audience, Policy, Sanitize};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::record::{Body, RawRecord, Record, Sample};
+use perfdata_sanitize::{Audience, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 
 use super::{fs_bytes, key, records, samples};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::stages::sanitize::Policy;
 use perfdata_convert::verify::Report;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::{EventTypeName, RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Events};
+use perfdata_sanitize::Policy;
 use perfdata_tests::convert::Whole;
 use perfdata_tests::perf;
 use perfdata_tests::recordings::Endian;

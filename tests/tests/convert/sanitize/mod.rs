@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
+use perfdata_sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::recordings;
 

@@ -8,12 +8,12 @@ use perfdata_convert::io::{Input, OutputDirectory};
 use perfdata_convert::pipeline::{Stage, to_directory};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sanitize::{Audience, Policy};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::DecodeContext;
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RawRecord, Record, RecordType};
+use perfdata_sanitize::{Audience, Policy};
 use perfdata_tests::convert::{Whole, convert, into_memory};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_core::record::Body;
+use perfdata_sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 
 use super::{fs_bytes, key, records, sanitized, texts};

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use perfdata_convert::io::Input;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sanitize::{Audience, Policy};
 use perfdata_convert::verify::Report;
 use perfdata_core::content::Content;
 use perfdata_core::record::{RecordType, Sample};
+use perfdata_sanitize::{Audience, Policy};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::{self, Recording};
 

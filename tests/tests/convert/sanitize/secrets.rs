@@ -6,13 +6,13 @@ use std::path::Path;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
-use perfdata_convert::stages::sanitize::{Audience, Policy, Sanitize};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::DecodeContext;
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_sanitize::{Audience, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::recordings;
 

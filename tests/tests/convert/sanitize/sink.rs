@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perfdata_convert::stages::sanitize::{Audience, Policy};
+use perfdata_sanitize::{Audience, Policy};
 use perfdata_tests::synth::{kind, sink};
 
 use super::{plain, sanitized, texts};

@@ -6,8 +6,8 @@ use perfdata_core::{Endian, Events};
 
 use super::state::State;
 use super::{Sanitize, state_of};
-use crate::error::Result;
-use crate::pipeline::{Link, Stage};
+use perfdata_convert::error::Result;
+use perfdata_convert::pipeline::{Link, Stage};
 
 impl Sanitize {
     /// Appends a sample with new values to `out`, without decoding it. Returns false if this is not

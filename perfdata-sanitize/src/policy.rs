@@ -2,8 +2,8 @@
 
 use perfdata_core::content::Content;
 
-use crate::error::{Error, Result};
-use crate::support::suggest::nearest;
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::support::suggest::nearest;
 
 /// Who receives the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

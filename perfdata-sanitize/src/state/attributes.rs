@@ -5,12 +5,12 @@ use perfdata_core::content::{Content, Rewrite};
 use perfdata_core::record::Sample;
 
 use super::State;
-use crate::stages::sanitize::addresses::Space;
-use crate::stages::sanitize::policy::{Action, Kept};
+use crate::addresses::Space;
+use crate::policy::{Action, Kept};
 
 impl State {
     /// Returns the parts of a sample that the recording must not contain.
-    pub(in crate::stages::sanitize) fn removed_parts(&self) -> SampleType {
+    pub(crate) fn removed_parts(&self) -> SampleType {
         let removed = Sample::CONTENTS
             .iter()
             .filter(|(_, content)| self.policy.action(*content) == Action::Remove);
@@ -19,7 +19,7 @@ impl State {
 
     /// Returns the attribute without the parts of samples, the addresses and the unknown content
     /// that the recording must not contain.
-    pub(in crate::stages::sanitize) fn attr(&mut self, attr: &Attr) -> Attr {
+    pub(crate) fn attr(&mut self, attr: &Attr) -> Attr {
         let mut removed = self.removed_parts();
         if attr.kind == EventType::TRACEPOINT
             && self.policy.action(Content::Raw) == Action::Replace

@@ -10,7 +10,7 @@
 //! ```no_run
 //! use perfdata_convert::io::Output;
 //! use perfdata_convert::pipeline::Conversion;
-//! use perfdata_convert::stages::sanitize::{Audience, Key, Kept, Policy, Sanitize};
+//! use perfdata_sanitize::{Audience, Key, Kept, Policy, Sanitize};
 //!
 //! fn main() -> perfdata_convert::Result<()> {
 //!     let policy = Policy::new(Audience::Vendor).keep(Kept::Comms);
@@ -22,6 +22,8 @@
 //!     Ok(())
 //! }
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod addresses;
 mod area;
@@ -60,11 +62,11 @@ use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordTy
 use perfdata_core::wire::{Rest, Text, Wire, until_nul};
 use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
 
-use crate::error::{Error, Result};
-use crate::io::{Input, InputSource};
-use crate::pipeline::{Link, ReadsAhead, Requirements, SharedWatch, Stage};
-use crate::support::user_stack::{DUMPED, cut_stack};
 pub use key::Key;
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::{Input, InputSource};
+use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, SharedWatch, Stage};
+use perfdata_convert::support::user_stack::{DUMPED, cut_stack};
 pub(crate) use policy::Action;
 pub use policy::{Audience, Kept, Policy};
 use report::Report;

@@ -13,10 +13,10 @@ use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Error as ReadError};
 
 use super::{Action, Audience, Policy};
-use crate::count::number_of;
-use crate::error::Result;
-use crate::io::{Input, each_record};
-use crate::json::Json;
+use perfdata_convert::count::number_of;
+use perfdata_convert::error::Result;
+use perfdata_convert::io::{Input, each_record};
+use perfdata_convert::json::Json;
 
 /// One place that tells something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -78,7 +78,7 @@ mod tests {
     use perfdata_core::read::Limits;
 
     use super::*;
-    use crate::stages::sanitize::{Audience, Key, Policy};
+    use crate::{Audience, Key, Policy};
 
     const PROBE: &[u8] = b"name: acme_secret_entry\nID: 1234\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n\

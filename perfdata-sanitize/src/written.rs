@@ -14,8 +14,8 @@ use super::check::{is_checked_by_numbers, place_of, result};
 use super::numbers::Numbers;
 use super::places::Places;
 use super::state::State;
-use crate::error::{Error, Result};
-use crate::pipeline::WatchOutput;
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::pipeline::WatchOutput;
 
 /// The samples of a file that were checked.
 #[derive(Debug)]

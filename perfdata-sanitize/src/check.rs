@@ -26,8 +26,8 @@ use super::policy::Action;
 use super::search::Needles;
 use super::state::State;
 use super::written::Written;
-use crate::error::{Error, Result};
-use crate::io::{Input, InputSource, each_record};
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::{Input, InputSource, each_record};
 
 /// Size in bytes of the blocks that are searched.
 const BLOCK: usize = 1 << 20;

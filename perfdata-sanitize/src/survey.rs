@@ -13,8 +13,8 @@ use super::addresses::{Addresses, Identity, Space};
 use super::key::{Domain, Key};
 use super::names::Tracepoints;
 use super::state::{State, space_of};
-use crate::error::{Error, Result};
-use crate::io::{Extent, InputSource};
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::{Extent, InputSource};
 
 /// Reads an input to its end.
 ///

@@ -8,7 +8,7 @@ use perfdata_core::attr::EventType;
 use perfdata_tracepoint::{Field, Format, Formats, Like};
 
 use super::policy::KeptField;
-use crate::error::{Error, Result};
+use perfdata_convert::error::{Error, Result};
 
 /// The fields that stay, by the `config` of the tracepoint.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use perfdata_core::record::RecordType;
 use perfdata_core::{Event, Events};
 
 use super::policy::{Kept, Policy};
-use crate::count::number_of;
+use perfdata_convert::count::number_of;
 
 /// What was removed.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use blake2::Blake2bMac;
 use blake2::digest::consts::U32;
 use blake2::digest::{FixedOutput, Update};
 
-use crate::error::{Error, Result};
+use perfdata_convert::error::{Error, Result};
 
 /// The secret that determines all pseudonyms. Nobody can find the original of a pseudonym without
 /// it, not even with a list of all possible names.

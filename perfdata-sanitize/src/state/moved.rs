@@ -6,14 +6,14 @@ use perfdata_core::record::{CallchainContext, CpuMode, deferred_cookie};
 use perfdata_session::{DsoKind, Mapped};
 
 use super::{REMEMBERED, State};
-use crate::stages::sanitize::addresses::Space;
-use crate::stages::sanitize::cache::{bytes, number};
-use crate::stages::sanitize::distinct::is_distinct;
-use crate::stages::sanitize::policy::Action;
+use crate::addresses::Space;
+use crate::cache::{bytes, number};
+use crate::distinct::is_distinct;
+use crate::policy::Action;
 
 impl State {
     /// Notes the mode of the current record.
-    pub(in crate::stages::sanitize) fn enter(&mut self, mode: CpuMode) {
+    pub(crate) fn enter(&mut self, mode: CpuMode) {
         self.space = match mode {
             CpuMode::KERNEL | CpuMode::GUEST_KERNEL | CpuMode::HYPERVISOR => Space::Kernel,
             CpuMode::USER | CpuMode::GUEST_USER => Space::User,
@@ -61,7 +61,7 @@ impl State {
 
     /// Gives new values to the words of a callchain in a record with this byte order.
     #[inline]
-    pub(in crate::stages::sanitize) fn chain(&mut self, words: &mut [[u8; 8]], endian: Endian) {
+    pub(crate) fn chain(&mut self, words: &mut [[u8; 8]], endian: Endian) {
         match endian {
             Endian::Little => self.chain_of::<true>(words),
             Endian::Big => self.chain_of::<false>(words),
@@ -174,7 +174,7 @@ fn space_of_context(context: CallchainContext) -> Space {
 }
 
 /// Returns the address space of a mapping.
-pub(in crate::stages::sanitize) fn space_of(mode: CpuMode) -> Space {
+pub(crate) fn space_of(mode: CpuMode) -> Space {
     match mode {
         CpuMode::KERNEL | CpuMode::GUEST_KERNEL => Space::Kernel,
         _ => Space::User,
@@ -189,9 +189,9 @@ mod tests {
 
     use super::super::LOOKED_UP;
     use super::*;
-    use crate::stages::sanitize::addresses::{Addresses, Identity};
-    use crate::stages::sanitize::key::Key;
-    use crate::stages::sanitize::policy::Policy;
+    use crate::addresses::{Addresses, Identity};
+    use crate::key::Key;
+    use crate::policy::Policy;
 
     /// The two ways to look up an address agree.
     #[test]
