@@ -87,10 +87,10 @@ pub enum Step {
     Decide(Unknown),
     /// Decompress the records: [`Decompress`](crate::stages::decompress::Decompress).
     Decompress,
-    /// Merge deferred callchains: [`MergeDeferred`](crate::stages::merge_deferred::MergeDeferred).
+    /// Merge deferred callchains: `merge_deferred::MergeDeferred` of perfdata-inject.
     MergeDeferred,
     /// Name the difference between the clocks of jitdumps and recording:
-    /// [`Jit::with_clock_offset`](crate::stages::jit::Jit::with_clock_offset).
+    /// `jit::Jit::with_clock_offset` of perfdata-inject.
     JitClockOffset,
     /// Align the recordings by the time of day, or put one after the other:
     /// [`Align`](crate::merge::Align).

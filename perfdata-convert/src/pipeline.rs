@@ -43,8 +43,8 @@ pub use converted::{Converted, Ending};
 pub use link::{CompressedRecords, Link};
 use opened::{Opened, Ready, check_ahead, look_ahead};
 use pump::pump;
-pub(crate) use stage::each_part;
-pub use stage::{ReadsAhead, Requirements, Stage};
+
+pub use stage::{ReadsAhead, Requirements, Stage, each_part};
 use watched::Watched;
 pub use watched::{SharedWatch, WatchOutput};
 

@@ -7,7 +7,6 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Input;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{self, Converted};
-use perfdata_convert::stages::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_convert::stages::slice::Patterns;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
@@ -15,6 +14,7 @@ use perfdata_core::record::RecordType;
 use perfdata_export::{
     Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
 };
+use perfdata_inject::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_session::Samples;
 use perfdata_unwind::{UnwoundStacks, UserStacks};
 

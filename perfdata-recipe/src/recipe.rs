@@ -9,14 +9,10 @@ use perfdata_convert::recover::{
     Recover, Recovery, convert_recovered, convert_recovered_to_directory,
 };
 use perfdata_convert::split::{self, Split};
-use perfdata_convert::stages::build_ids;
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
-use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
-use perfdata_convert::stages::merge_deferred::MergeDeferred;
-use perfdata_convert::stages::sched_stat::SchedStat;
 use perfdata_convert::stages::slice::{By, Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
@@ -24,6 +20,10 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
+use perfdata_inject::build_ids;
+use perfdata_inject::expand_off_cpu::ExpandOffCpu;
+use perfdata_inject::merge_deferred::MergeDeferred;
+use perfdata_inject::sched_stat::SchedStat;
 use perfdata_report::tally::Tally;
 
 use crate::conflict::{Conflict, Part};

@@ -5,18 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
-use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::features_from::FeaturesFrom;
-use perfdata_convert::stages::itrace::{Itrace, ItraceOptions};
-use perfdata_convert::stages::jit::{Images, Jit, JitClock};
-use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_convert::stages::thin::{StackSize, Thin};
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
 use perfdata_export::{Reason, Sources};
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_inject::callchains::Callchains;
+use perfdata_inject::itrace::{Itrace, ItraceOptions};
+use perfdata_inject::jit::{Images, Jit, JitClock};
+use perfdata_inject::perf_maps::PerfMaps;
 use perfdata_sanitize::{Key, Policy, Sanitize};
 
 /// Where missing feature sections come from.

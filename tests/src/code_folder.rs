@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use perfdata_convert::error::Error;
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage, Summary};
-use perfdata_convert::stages::jit::Images;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::jit::Images;
 use tempfile::TempDir;
 
 use crate::told::{MONOTONIC, Told, made, shown};

@@ -52,6 +52,10 @@ mod documents {
     struct Write;
     #[doc = include_str!("../../perfdata-convert/README.md")]
     struct Convert;
+    #[doc = include_str!("../../perfdata-inject/README.md")]
+    struct Inject;
+    #[doc = include_str!("../../perfdata-sanitize/README.md")]
+    struct Sanitize;
     #[doc = include_str!("../../perfdata-report/README.md")]
     struct Report;
 }

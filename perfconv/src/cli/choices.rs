@@ -1,10 +1,10 @@
 //! Options with a fixed set of values.
 
 use clap::ValueEnum;
-use perfdata_convert::stages::build_ids::Select;
 use perfdata_convert::stages::swap::{Target, Unknown};
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::build_ids::Select;
 
 /// A container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::convert::CONVERSIONS;
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use perfdata_convert::error::{Error, Result, Step};
-use perfdata_convert::stages::jit::{Images, JitClock};
+use perfdata_inject::jit::{Images, JitClock};
 use perfdata_recipe::{Dumps, GeneratedCode};
 
 /// The options that write images.

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::read_at_most;
-use perfdata_convert::stages::build_ids::{KnownBuildIds, Select, Storage};
 use perfdata_convert::stages::edit::Change;
-use perfdata_convert::stages::itrace::ItraceOptions;
-use perfdata_convert::stages::jit::Images;
 use perfdata_convert::stages::swap::Target;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
+use perfdata_inject::build_ids::{KnownBuildIds, Select, Storage};
+use perfdata_inject::itrace::ItraceOptions;
+use perfdata_inject::jit::Images;
 use perfdata_recipe::{
     AddBuildIds, Conflict, FeatureSource, Part, Recipe, Sanitizing, Thinning, Traces,
 };

@@ -249,8 +249,12 @@ pub trait Stage: Send {
     }
 }
 
-/// Passes the wanted records of a batch to `stage` one at a time, and forwards the others.
-pub(crate) fn each_part(
+/// Passes the wanted records of a batch to `stage` one at a time, and forwards the others: what
+/// [`Stage::records`] does by default.
+///
+/// # Errors
+/// As [`Stage::record`].
+pub fn each_part(
     stage: &mut (impl Stage + ?Sized),
     batch: &RecordBatch<'_>,
     next: &mut Link<'_>,

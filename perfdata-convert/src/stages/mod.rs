@@ -1,24 +1,14 @@
 //! The conversions as [stages](crate::pipeline::Stage), one per file.
 
-pub mod build_ids;
-pub mod callchains;
 pub mod compat;
 pub mod compress;
 pub mod decompress;
-mod device;
 pub mod edit;
-pub mod expand_off_cpu;
 pub mod features_from;
 pub(crate) mod file_features;
 pub(crate) mod from_directory;
 mod from_json;
-pub mod itrace;
-pub mod jit;
-pub mod merge_deferred;
-mod notes;
-pub mod perf_maps;
 pub(crate) mod sample_times;
-pub mod sched_stat;
 pub mod slice;
 pub mod sort;
 pub(crate) mod standard_layout;

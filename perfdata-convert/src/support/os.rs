@@ -14,7 +14,7 @@ use unix as system;
 use windows as system;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use system::rename_new;
+pub use system::rename_new;
 /// What is behind a file descriptor or handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -28,7 +28,7 @@ pub enum Kind {
     Other,
 }
 
-pub(crate) use system::{
+pub use system::{
     copy_access, create_folders, create_shared, identity, only_for_owner, open, open_files,
     prepare_pipe, rename, share, sync,
 };

@@ -9,9 +9,6 @@ use perfdata_convert::merge::{Align, Merge};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover;
 use perfdata_convert::split::{By, Split, is_part};
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -25,6 +22,7 @@ use perfdata_core::error::Problem;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::RecordType;
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;

@@ -5,9 +5,9 @@ use std::fs;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::jit::Images;
-use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_core::Endian;
+use perfdata_inject::jit::Images;
+use perfdata_inject::perf_maps::PerfMaps;
 use perfdata_symbols::perf_map::Function;
 
 use crate::told::{MONOTONIC, Told, made, names};

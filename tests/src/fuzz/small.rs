@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::KnownBuildIds;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::Endian;
 use perfdata_core::jitdump::{JitRecord, JitdumpReader};
@@ -14,6 +13,7 @@ use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Wire;
 use perfdata_demangle::{Demangler, MAX_TEXT, Style};
+use perfdata_inject::build_ids::KnownBuildIds;
 use perfdata_symbols::{Elf, machine};
 
 use crate::recordings;

@@ -7,8 +7,6 @@ use std::{fs, io};
 
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
@@ -21,6 +19,8 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Source;
 use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordType, Sample};
+use perfdata_inject::build_ids::Sysroot;
+use perfdata_inject::callchains::Callchains;
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::{Converted, Whole, convert, in_shell};
 use perfdata_tests::recordings::{self, Recording};

@@ -6,13 +6,7 @@ use std::path::Path;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
-use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compress::Compress;
-use perfdata_convert::stages::jit::{Images, Jit};
-use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::Endian as Order;
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
@@ -21,6 +15,10 @@ use perfdata_core::record::{
     SampleId, StackUser, Tid,
 };
 use perfdata_core::wire::{List, Rest};
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_inject::callchains::Callchains;
+use perfdata_inject::jit::{Images, Jit};
+use perfdata_inject::perf_maps::PerfMaps;
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::synth::jitdump::{Dump, Header};

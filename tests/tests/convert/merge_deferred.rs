@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
 use perfdata_core::header::ContainerKind;
@@ -16,6 +15,7 @@ use perfdata_core::record::{
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian as Order, Event, Recording as Model};
+use perfdata_inject::merge_deferred::MergeDeferred;
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Endian, PerfVersion};

@@ -436,8 +436,7 @@ fn conversions_of_parts_are_those_of_slices() {
     let path = fixture("7.2-x86_64-file-defer-a");
     let stages = || {
         Ok(vec![
-            Box::new(perfdata_convert::stages::merge_deferred::MergeDeferred::new())
-                as Box<dyn Stage>,
+            Box::new(perfdata_inject::merge_deferred::MergeDeferred::new()) as Box<dyn Stage>,
             Box::new(Swap::new(Target::Other, Unknown::Error)),
         ])
     };

@@ -7,7 +7,6 @@ use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin, part, words};
 use perfdata_convert::verify::Report;
@@ -16,6 +15,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, CallchainContext, RawRecord, Record, RecordType, Sample};
 use perfdata_core::{DecodeContext, Recording as Model};
+use perfdata_inject::merge_deferred::MergeDeferred;
 use perfdata_tests::convert::{Converted, Whole, convert, differences, in_shell};
 use perfdata_tests::recordings::{self, Recording};
 

@@ -5,19 +5,19 @@ use std::path::Path;
 
 use perfdata_convert::error::Error;
 use perfdata_convert::io::{Input, Output};
-use perfdata_convert::stages::build_ids::{Select as Objects, Storage};
 use perfdata_convert::stages::edit::Change;
-use perfdata_convert::stages::jit::Images;
-use perfdata_convert::stages::sanitize::{Audience, Key, Policy};
 use perfdata_convert::stages::slice::{Patterns, Select};
 use perfdata_convert::stages::swap::{Target, Unknown};
 use perfdata_convert::stages::thin::part;
 use perfdata_core::header::ContainerKind;
 use perfdata_export::{Folded, Sources};
+use perfdata_inject::build_ids::{Select as Objects, Storage};
+use perfdata_inject::jit::Images;
 use perfdata_recipe::{
     AddBuildIds, Conflict, Dumps, Export, FeatureSource, GeneratedCode, Part, Recipe, Sanitizing,
     UserStacks,
 };
+use perfdata_sanitize::{Audience, Key, Policy};
 use perfdata_tests::convert::perfconv;
 use perfdata_tests::generate::random::Random;
 use perfdata_tests::recordings::{Recording, fixture, fixtures, in_parallel};
@@ -266,7 +266,7 @@ fn conflicts_are_values() {
         (
             &|recipe| {
                 recipe.traces = Some(perfdata_recipe::Traces {
-                    samples: Some(perfdata_convert::stages::itrace::ItraceOptions::all()),
+                    samples: Some(perfdata_inject::itrace::ItraceOptions::all()),
                     strip: false,
                 });
                 recipe.build_ids = Some(AddBuildIds::new(Objects::Hit, Storage::Table));

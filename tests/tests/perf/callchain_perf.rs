@@ -7,9 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_convert::stages::callchains::Callchains;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::build_ids::Sysroot;
+use perfdata_inject::callchains::Callchains;
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};

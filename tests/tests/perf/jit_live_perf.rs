@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::Conversion;
-use perfdata_convert::stages::callchains::Callchains;
-use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_inject::callchains::Callchains;
+use perfdata_inject::jit::{Images, Jit};
 use perfdata_symbols::Sources;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::skipped;

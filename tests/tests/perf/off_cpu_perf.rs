@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_tests::convert::convert;
 use perfdata_tests::off_cpu::{SAMPLES, made, raw};
 use perfdata_tests::perf::{self, Perf};

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::jit::Images;
-use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::jit::Images;
+use perfdata_inject::perf_maps::PerfMaps;
 use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};

@@ -3,9 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -16,6 +13,7 @@ use perfdata_core::{
     header::ContainerKind,
     record::{Body, RawRecord, Record, RecordType},
 };
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_tests::{
     allowed::{COMPRESSED, PIPE_TO_FILE},
     convert::{Converted, Whole, convert},

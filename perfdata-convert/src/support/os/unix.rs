@@ -9,7 +9,7 @@ use std::path::Path;
 use super::Kind;
 
 /// Opens a file or directory to read it.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
@@ -54,7 +54,7 @@ pub fn metadata(file: &File) -> io::Result<Option<Metadata>> {
 }
 
 /// Returns device and inode of a file; `None` on a system that does not show them.
-pub(crate) fn identity(meta: &Metadata) -> Option<(u64, u64)> {
+pub fn identity(meta: &Metadata) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
@@ -64,33 +64,33 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Sets that only its owner can access a temporary directory.
-pub(crate) fn only_for_owner(builder: &mut tempfile::Builder<'_, '_>) {
+pub fn only_for_owner(builder: &mut tempfile::Builder<'_, '_>) {
     builder.permissions(Permissions::from_mode(0o700));
 }
 
 /// Creates a folder, and those above it, which only their owner can access.
-pub(crate) fn create_folders(folder: &Path) -> io::Result<()> {
+pub fn create_folders(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Creates a folder that everyone can read.
-pub(crate) fn create_shared(folder: &Path) -> io::Result<()> {
+pub fn create_shared(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o755).create(folder)
 }
 
 /// Lets everyone read a file.
-pub(crate) fn share(file: &File) -> io::Result<()> {
+pub fn share(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o644))
 }
 
 /// Gives the folder `to` the access rights in `from`, and its owner all of them.
-pub(crate) fn copy_access(from: &Metadata, to: &Path) -> io::Result<()> {
+pub fn copy_access(from: &Metadata, to: &Path) -> io::Result<()> {
     let permissions = Permissions::from_mode(from.permissions().mode() | 0o700);
     fs::set_permissions(to, permissions)
 }
 
 /// Returns the number of files that the process may have open (`ulimit -n`).
-pub(crate) fn open_files() -> usize {
+pub fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit
         .current
@@ -102,7 +102,7 @@ pub(crate) fn open_files() -> usize {
 /// take turns less often. Another input stays as it is, and so does a pipe that the system does not
 /// enlarge.
 #[cfg(target_os = "linux")]
-pub(crate) fn prepare_pipe(pipe: &File) {
+pub fn prepare_pipe(pipe: &File) {
     /// The size of a block of the record stream in bytes.
     const SIZE: usize = 256 << 10;
     if rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|size| size < SIZE) {
@@ -111,20 +111,20 @@ pub(crate) fn prepare_pipe(pipe: &File) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn prepare_pipe(_: &File) {}
+pub fn prepare_pipe(_: &File) {}
 
 /// Waits until a file or folder is on the disk.
-pub(crate) fn sync(path: &Path) -> io::Result<()> {
+pub fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
 /// Renames a file or directory. An existing file, or an empty directory, is replaced.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
 /// Renames to a name that does not exist yet, if the system can do so.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn rename_new(_: &Path, _: &Path) -> io::Result<()> {
+pub fn rename_new(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

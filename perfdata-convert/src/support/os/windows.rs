@@ -12,7 +12,7 @@ use super::Kind;
 const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 
 /// Opens a file or directory to read it.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
         .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
@@ -65,7 +65,7 @@ pub fn metadata(file: &File) -> io::Result<Option<Metadata>> {
 }
 
 /// Returns device and inode of a file; `None` on a system that does not show them.
-pub(crate) fn identity(_: &Metadata) -> Option<(u64, u64)> {
+pub fn identity(_: &Metadata) -> Option<(u64, u64)> {
     None
 }
 
@@ -75,39 +75,39 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Leaves the access rights of a temporary directory.
-pub(crate) fn only_for_owner(_: &mut tempfile::Builder<'_, '_>) {}
+pub fn only_for_owner(_: &mut tempfile::Builder<'_, '_>) {}
 
 /// Creates a folder, and those above it.
-pub(crate) fn create_folders(folder: &Path) -> io::Result<()> {
+pub fn create_folders(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(folder)
 }
 
 /// Creates a folder.
-pub(crate) fn create_shared(folder: &Path) -> io::Result<()> {
+pub fn create_shared(folder: &Path) -> io::Result<()> {
     DirBuilder::new().create(folder)
 }
 
 /// Leaves the access rights of a file.
-pub(crate) fn share(_: &File) -> io::Result<()> {
+pub fn share(_: &File) -> io::Result<()> {
     Ok(())
 }
 
 /// Leaves the access rights of a folder.
-pub(crate) fn copy_access(_: &Metadata, _: &Path) -> io::Result<()> {
+pub fn copy_access(_: &Metadata, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// Returns the number of files that the process may have open.
-pub(crate) fn open_files() -> usize {
+pub fn open_files() -> usize {
     usize::MAX
 }
 
 /// Leaves a pipe as it is.
-pub(crate) fn prepare_pipe(_: &File) {}
+pub fn prepare_pipe(_: &File) {}
 
 /// Waits until a file is on the disk. For a folder, the error is
 /// [`PermissionDenied`](io::ErrorKind::PermissionDenied).
-pub(crate) fn sync(path: &Path) -> io::Result<()> {
+pub fn sync(path: &Path) -> io::Result<()> {
     // Only who may write to a file can wait for it.
     File::options()
         .write(true)
@@ -117,7 +117,7 @@ pub(crate) fn sync(path: &Path) -> io::Result<()> {
 }
 
 /// Renames a file or directory. An existing file, or an empty directory, is replaced.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     if to.is_dir() {
         fs::remove_dir(to)?;
     }
@@ -125,7 +125,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Renames to a name that does not exist yet, if the system can do so.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     if !from.is_dir() {
         return Err(io::ErrorKind::Unsupported.into());
     }

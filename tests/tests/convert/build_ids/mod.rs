@@ -9,13 +9,11 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
 use perfdata_core::DecodeContext;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, BuildId, RawRecord, Record, RecordType};
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_tests::convert::{Converted, Whole, convert};
 
 /// Build IDs and names of their DSOs.

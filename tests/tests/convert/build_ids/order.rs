@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use perfdata_convert::stages::build_ids::{Select, Storage};
+use perfdata_inject::build_ids::{Select, Storage};
 use perfdata_tests::convert::{Converted, convert};
 use perfdata_tests::synth::attr::sample_type::{CALLCHAIN, CPU, IDENTIFIER, IP, TID, TIME};
 use perfdata_tests::synth::feature_events::Event;

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use perfdata_convert::error::Result;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{Select, Storage};
 use perfdata_core::Recording as Model;
 use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_inject::build_ids::{Select, Storage};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{self, Container, PerfVersion, Recorder, Recording};

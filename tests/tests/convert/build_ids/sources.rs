@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use perfdata_convert::stages::build_ids::{Select, Storage};
 use perfdata_core::Endian;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::wire::{HeaderString, Wire};
+use perfdata_inject::build_ids::{Select, Storage};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::fixtures_dir;
 use perfdata_tests::synth::attr::sample_type::{CALLCHAIN, IP, TID, TIME};

@@ -3,9 +3,9 @@
 use std::fs;
 
 use perfdata_convert::error::{Error, Step};
-use perfdata_convert::stages::jit::{Jit, JitClock};
 use perfdata_core::Endian as Order;
 use perfdata_core::record::TimeConv;
+use perfdata_inject::jit::{Jit, JitClock};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{Conv, Map, Sample as At};
 use perfdata_tests::told::{MONOTONIC, made, shown};

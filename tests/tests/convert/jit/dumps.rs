@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use perfdata_convert::stages::build_ids::Sysroot;
-use perfdata_convert::stages::jit::Jit;
 use perfdata_core::Endian as Order;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::build_ids::Sysroot;
+use perfdata_inject::jit::Jit;
 use perfdata_tests::convert::{convert, perfconv};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{Map, Round, Sample as At};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use perfdata_convert::stages::jit::Jit;
+use perfdata_inject::jit::Jit;
 use perfdata_tests::code_folder::CodeFolder;
 use perfdata_tests::synth::buf::Buf;
 use perfdata_tests::synth::jitdump::{Dump, Header};

@@ -4,9 +4,6 @@ use std::fs::{self};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
-};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::sort::Sort;
@@ -15,6 +12,7 @@ use perfdata_core::Endian as Order;
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{Map, Sample as At};

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use perfdata_convert::error::Error;
 use perfdata_convert::pipeline::{Stage, Summary};
-use perfdata_convert::stages::jit::Jit;
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::jit::Jit;
 use perfdata_tests::code_folder::CodeFolder;
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{self, Map, Round, Sample as At};

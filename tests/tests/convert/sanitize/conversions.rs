@@ -2,15 +2,15 @@
 
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{
-    BuildIds, KnownBuildIds, Resolver, Select as Objects, Storage, Sysroot,
-};
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::DecodeContext;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
+use perfdata_inject::build_ids::{
+    BuildIds, KnownBuildIds, Resolver, Select as Objects, Storage, Sysroot,
+};
 use perfdata_sanitize::{Audience, Kept, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
 

@@ -1,0 +1,247 @@
+//! The events of synthesised samples (tools/perf/util/arm-spe.c, Linux 7.1,
+//! `arm_spe_synth_events`).
+
+use perfdata_core::attr::{
+    Attr, AttrFlags, AuxAction, BranchSampleType, EventType, HardwareEvent, ReadFormat, SampleType,
+};
+use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
+use perfdata_core::wire::{HeaderString, Rest};
+use perfdata_core::{Event, Events, Recording};
+
+use super::options::ItraceOptions;
+use perfdata_convert::error::{Error, Result};
+
+/// What a synthesised sample is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    L1dMiss,
+    L1dAccess,
+    LlcMiss,
+    LlcAccess,
+    TlbMiss,
+    TlbAccess,
+    Branch,
+    RemoteAccess,
+    Memory,
+    Instructions,
+}
+
+impl Kind {
+    /// All kinds, in the order of the events and of the samples of a record.
+    pub(super) const ALL: [Kind; 10] = [
+        Kind::L1dMiss,
+        Kind::L1dAccess,
+        Kind::LlcMiss,
+        Kind::LlcAccess,
+        Kind::TlbMiss,
+        Kind::TlbAccess,
+        Kind::Branch,
+        Kind::RemoteAccess,
+        Kind::Memory,
+        Kind::Instructions,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::L1dMiss => "l1d-miss",
+            Kind::L1dAccess => "l1d-access",
+            Kind::LlcMiss => "llc-miss",
+            Kind::LlcAccess => "llc-access",
+            Kind::TlbMiss => "tlb-miss",
+            Kind::TlbAccess => "tlb-access",
+            Kind::Branch => "branch",
+            Kind::RemoteAccess => "remote-access",
+            Kind::Memory => "memory",
+            Kind::Instructions => "instructions",
+        }
+    }
+
+    fn is_selected(self, options: &ItraceOptions) -> bool {
+        match self {
+            Kind::L1dMiss | Kind::L1dAccess => options.first_level,
+            Kind::LlcMiss | Kind::LlcAccess => options.last_level,
+            Kind::TlbMiss | Kind::TlbAccess => options.tlb,
+            Kind::Branch => options.branches,
+            Kind::RemoteAccess => options.remote_access,
+            Kind::Memory => options.memory,
+            Kind::Instructions => options.instructions,
+        }
+    }
+
+    /// Returns whether its samples have a branch stack with `l`.
+    fn has_branches(self) -> bool {
+        matches!(
+            self,
+            Kind::Branch | Kind::RemoteAccess | Kind::Memory | Kind::Instructions
+        )
+    }
+}
+
+/// A new event.
+#[derive(Debug, Clone)]
+pub(super) struct Synthesised {
+    pub(super) kind: Kind,
+    pub(super) id: u64,
+    pub(super) sample_type: SampleType,
+    pub(super) event: Event,
+}
+
+impl Synthesised {
+    /// Returns its ID and name.
+    pub(super) fn name(&self) -> (u64, Vec<u8>) {
+        (self.id, self.kind.name().into())
+    }
+}
+
+/// The distance of the IDs of new events from that of the trace
+/// (`AUXTRACE_SYNTH_EVENT_ID_OFFSET`, tools/perf/util/auxtrace.h).
+const IDS: u64 = 1_000_000_000;
+
+/// The parts that new samples take over from the trace's event (`PERF_SAMPLE_MASK`,
+/// tools/perf/util/event.h, and PHYS_ADDR).
+const KEPT: u64 = SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::TIME.0
+    | SampleType::ADDR.0
+    | SampleType::ID.0
+    | SampleType::STREAM_ID.0
+    | SampleType::CPU.0
+    | SampleType::PERIOD.0
+    | SampleType::IDENTIFIER.0
+    | SampleType::PHYS_ADDR.0;
+
+/// The parts that all new samples have.
+const ADDED: u64 = SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::PERIOD.0
+    | SampleType::DATA_SRC.0
+    | SampleType::WEIGHT.0
+    | SampleType::ADDR.0;
+
+/// Returns the new events for the traces of the PMU `pmu`. `has_times` says whether the records of
+/// the recording have times.
+pub(super) fn synthesised(
+    events: &Events,
+    pmu: u64,
+    options: &ItraceOptions,
+    has_times: bool,
+) -> Result<Vec<Synthesised>> {
+    let trace = events
+        .iter()
+        .find(|event| u64::from(event.attr.kind.0) == pmu);
+    let trace = trace.ok_or_else(|| {
+        Error::Refused(format!(
+            "no event has the type {pmu}, which AUXTRACE_INFO gives for Arm SPE"
+        ))
+    })?;
+    let first = *trace.ids.first().ok_or_else(|| {
+        Error::Refused("the event of Arm SPE has no ID, so new events cannot get other ones".into())
+    })?;
+    let mut id = first.wrapping_add(IDS);
+    let mut all = Vec::new();
+    for kind in Kind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_selected(options))
+    {
+        while id == 0 || events.of_id_strict(id).is_some() {
+            id = id.wrapping_add(1);
+        }
+        let attr = attr(&trace.attr, kind, options, has_times);
+        let is_same_place =
+            |event: &Event| Events::id_place(&event.attr) == Events::id_place(&attr);
+        if Events::id_place(&attr).is_none() || !events.iter().all(is_same_place) {
+            return Err(Error::Refused(
+                "the IDs of events would be at different places in their samples: the events have no IDENTIFIER"
+                    .into(),
+            ));
+        }
+        all.push(Synthesised {
+            kind,
+            id,
+            sample_type: attr.sample_type,
+            event: Event {
+                attr,
+                ids: vec![id],
+            },
+        });
+        id = id.wrapping_add(1);
+    }
+    Ok(all)
+}
+
+/// Returns the attribute of a new event. It has the size of that of the trace.
+fn attr(trace: &Attr, kind: Kind, options: &ItraceOptions, has_times: bool) -> Attr {
+    let mut parts = trace.sample_type.0 & KEPT | ADDED;
+    parts = match has_times {
+        true => parts | SampleType::TIME.0,
+        false => parts & !SampleType::TIME.0,
+    };
+    let has_branches = options.last_branches.is_some() && kind.has_branches();
+    let mut branches = BranchSampleType::default();
+    if has_branches {
+        parts |= SampleType::BRANCH_STACK.0;
+        branches = BranchSampleType::HW_INDEX;
+    }
+    let config = match kind {
+        Kind::Instructions => HardwareEvent::INSTRUCTIONS,
+        _ => HardwareEvent::CPU_CYCLES,
+    };
+    let is_set = |field: u64| field != 0;
+    let flags = AttrFlags::default()
+        .with_exclude_user(is_set(trace.flags.exclude_user()))
+        .with_exclude_kernel(is_set(trace.flags.exclude_kernel()))
+        .with_exclude_hv(is_set(trace.flags.exclude_hv()))
+        .with_exclude_host(is_set(trace.flags.exclude_host()))
+        .with_exclude_guest(is_set(trace.flags.exclude_guest()))
+        .with_sample_id_all(is_set(trace.flags.sample_id_all()));
+    Attr {
+        kind: EventType::HARDWARE,
+        size: trace.size,
+        config: config.0,
+        sample_period: options.period,
+        sample_type: SampleType(parts),
+        read_format: ReadFormat(trace.read_format.0),
+        flags,
+        wakeup: 0,
+        bp_type: 0,
+        config1: 0,
+        config2: trace.config2.map(|_| 0),
+        branch_sample_type: trace.branch_sample_type.map(|_| branches),
+        sample_regs_user: trace.sample_regs_user.map(|_| 0),
+        sample_stack_user: trace.sample_stack_user.map(|_| 0),
+        clockid: trace.clockid.map(|_| 0),
+        sample_regs_intr: trace.sample_regs_intr.map(|_| 0),
+        aux_watermark: trace.aux_watermark.map(|_| 0),
+        sample_max_stack: trace.sample_max_stack.map(|_| 0),
+        reserved_2: trace.reserved_2.map(|_| 0),
+        aux_sample_size: trace.aux_sample_size.map(|_| 0),
+        aux_action: trace.aux_action.map(|_| AuxAction::default()),
+        sig_data: trace.sig_data.map(|_| 0),
+        config3: trace.config3.map(|_| 0),
+        config4: trace.config4.map(|_| 0),
+        tail: Rest(vec![0; trace.tail.0.len()]),
+    }
+}
+
+/// Adds the new events to EVENT_DESC. Returns false if there is no readable section of these
+/// events.
+pub(super) fn describe(recording: &mut Recording, new: &[Synthesised]) -> Result<bool> {
+    let Some(Ok(Section {
+        value: Feature::EventDescs(descs),
+        ..
+    })) = recording.feature(FeatureId::EVENT_DESC)
+    else {
+        return Ok(false);
+    };
+    let known = descs.events.0.into_iter();
+    let known = known.map(|desc| (desc.attr.0, desc.name, desc.ids.0));
+    let added = new.iter().map(|new| {
+        let name = HeaderString::new(new.kind.name().as_bytes());
+        (new.event.attr.clone(), name, new.event.ids.clone())
+    });
+    let Some(all) = EventDescs::new(known.chain(added).collect()) else {
+        return Ok(false);
+    };
+    recording.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(all))?;
+    Ok(true)
+}

@@ -1,0 +1,204 @@
+//! The options of `--itrace`, in the words of perf (tools/perf/util/auxtrace.c, Linux 7.1,
+//! `itrace_do_parse_synth_opts`).
+
+use perfdata_convert::error::{Error, Result};
+
+/// Which samples are synthesised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ItraceOptions {
+    /// `i`: a sample of every operation.
+    pub instructions: bool,
+    /// Number of records for which there is one; 0 and 1 mean all. It is also the period of the
+    /// samples.
+    pub period: u64,
+    /// `b`, `c`, `r`: branches.
+    pub branches: bool,
+    /// `f`: hits and misses of the first-level cache.
+    pub first_level: bool,
+    /// `m`: hits and misses of the last-level cache.
+    pub last_level: bool,
+    /// `t`: hits and misses of the TLB.
+    pub tlb: bool,
+    /// `a`: accesses to remote memory.
+    pub remote_access: bool,
+    /// `M`: all accesses to memory.
+    pub memory: bool,
+    /// `l`: the samples contain up to this number of branches.
+    pub last_branches: Option<u32>,
+}
+
+/// Number of branches without a number after `l` (`PERF_ITRACE_DEFAULT_LAST_BRANCH_SZ`).
+const LAST_BRANCHES: u32 = 64;
+
+/// Largest number after `l` (`PERF_ITRACE_MAX_LAST_BRANCH_SZ`), and after `g`
+/// (`PERF_ITRACE_MAX_CALLCHAIN_SZ`).
+const LARGEST: u64 = 1024;
+
+/// Letters without a meaning for Arm SPE: transactions, PTWRITE, power and other events,
+/// interrupts, cycles without instructions, and how a decoder works.
+const OTHERS: &str = "xwpoIyqAZT";
+
+impl ItraceOptions {
+    /// Returns the options for `--itrace` without options: all samples except branch stacks, of
+    /// every record.
+    pub fn all() -> Self {
+        ItraceOptions {
+            instructions: true,
+            period: 1,
+            branches: true,
+            first_level: true,
+            last_level: true,
+            tlb: true,
+            remote_access: true,
+            memory: true,
+            last_branches: None,
+        }
+    }
+
+    /// Parses the options after `--itrace=`. Letters that concern other traces have no effect, as
+    /// in perf.
+    ///
+    /// # Errors
+    /// A letter or number is not known, or cannot be applied to Arm SPE.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut options = ItraceOptions::default();
+        let mut rest = text;
+        let bad = || Error::Usage(format!("{text:?} are no options of instruction tracing"));
+        while let Some(letter) = rest.chars().next() {
+            rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+            match letter {
+                'i' => {
+                    options.instructions = true;
+                    options.period = period(&mut rest).ok_or_else(bad)?.ok_or_else(|| {
+                        Error::Usage(format!(
+                            "{text:?}: Arm SPE samples operations, so the period of i must be a number of them: i1i, i10i"
+                        ))
+                    })?;
+                }
+                'b' | 'c' | 'r' => options.branches = true,
+                'f' => options.first_level = true,
+                'm' => options.last_level = true,
+                't' => options.tlb = true,
+                'a' => options.remote_access = true,
+                'M' => options.memory = true,
+                'l' => {
+                    let count = count(&mut rest).ok_or_else(bad)?;
+                    options.last_branches = Some(count.unwrap_or(LAST_BRANCHES));
+                }
+                'g' => {
+                    count(&mut rest).ok_or_else(bad)?;
+                }
+                'L' | 'G' => {
+                    return Err(Error::Usage(format!(
+                        "{text:?}: {letter} adds branches or callchains to existing samples, and Arm SPE has none of them"
+                    )));
+                }
+                's' => {
+                    return Err(Error::Usage(format!(
+                        "{text:?}: s skips events of a decoder for instructions, which Arm SPE does not need"
+                    )));
+                }
+                'e' | 'd' => flags(&mut rest),
+                ' ' | ',' => {}
+                _ if OTHERS.contains(letter) => {}
+                _ => return Err(bad()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Removes separators and then a number from the start of `rest`. `None`: it is too large;
+/// `Some(None)`: there is none.
+fn number(rest: &mut &str) -> Option<Option<u64>> {
+    *rest = rest.trim_start_matches([' ', ',']);
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let (digits, behind) = rest.split_at_checked(end)?;
+    *rest = behind;
+    if digits.is_empty() {
+        return Some(None);
+    }
+    digits.parse().ok().map(Some)
+}
+
+/// Returns the number after `l` or `g`, if there is one. `None`: it is out of range.
+fn count(rest: &mut &str) -> Option<Option<u32>> {
+    match number(rest)? {
+        None => Some(None),
+        Some(count @ 1..=LARGEST) => u32::try_from(count).ok().map(Some),
+        Some(_) => None,
+    }
+}
+
+/// Returns the number of operations after `i`. `None`: the text is wrong; `Some(None)`: it is a
+/// number of something else.
+fn period(rest: &mut &str) -> Option<Option<u64>> {
+    let Some(period) = number(rest)? else {
+        // perf's default is a time.
+        return Some(None);
+    };
+    *rest = rest.trim_start_matches([' ', ',']);
+    if let Some(behind) = rest.strip_prefix('i') {
+        *rest = behind;
+        return Some(Some(period));
+    }
+    let is_time = ["t", "ms", "us", "ns"]
+        .iter()
+        .any(|unit| rest.starts_with(unit));
+    (is_time || rest.is_empty()).then_some(None)
+}
+
+/// Removes the flags of `e` and `d` from the start of `rest`: `+` or `-` and letters.
+fn flags(rest: &mut &str) {
+    while let Some(behind) = rest.strip_prefix(['+', '-']) {
+        *rest = behind.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_perf() {
+        let of = |text| ItraceOptions::parse(text).expect("options");
+        let all = ItraceOptions {
+            period: 1,
+            ..ItraceOptions::all()
+        };
+        assert_eq!(of("i1ibflmtaM").last_branches, Some(64));
+        assert_eq!(of("i1i,b f,m,t,a,M"), all);
+        let expected = ItraceOptions {
+            instructions: true,
+            period: 10,
+            ..ItraceOptions::default()
+        };
+        assert_eq!(of("i10i"), expected);
+        assert_eq!(of("i,10,i"), expected);
+        assert_eq!(of("i10iexwpoIq,d+e-l"), expected);
+        assert_eq!(of("l16").last_branches, Some(16));
+        assert!(of("cr").branches && !of("cr").instructions);
+        assert_eq!(of(""), ItraceOptions::default());
+    }
+
+    #[test]
+    fn others_are_refused() {
+        let error = |text| {
+            ItraceOptions::parse(text)
+                .expect_err("an error")
+                .to_string()
+        };
+        for text in ["i", "i100us", "i100", "i10t"] {
+            assert!(error(text).contains("i1i"), "{text}");
+        }
+        for text in ["k", "i10x", "l0", "l1025", "i99999999999999999999i", "ö"] {
+            assert!(error(text).contains("no options"), "{text}");
+        }
+        for text in ["L", "G16", "s100"] {
+            assert!(error(text).contains("Arm SPE"), "{text}");
+        }
+    }
+}

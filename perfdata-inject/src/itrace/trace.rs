@@ -1,0 +1,210 @@
+//! The AUX data of a recording, read piece by piece.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+
+use perfdata_core::DecodeContext;
+use perfdata_core::arm_spe::{RecordBuilder, Records, SpeRecord};
+use perfdata_core::read::Source;
+use perfdata_core::record::{
+    Auxtrace, AuxtraceInfo, Body, RawRecord, Record, RecordType, TimeConv,
+};
+
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::InputSource;
+use perfdata_convert::support::files::{temporary_file, temporary_file_failed};
+use perfdata_convert::walk::{Item, walk};
+
+/// Number of bytes decoded at once.
+const BLOCK: usize = 64 << 10;
+
+/// All AUX data, in a temporary file, and the records that describe them.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    pub(super) info: Option<AuxtraceInfo>,
+    pub(super) clock: Option<TimeConv>,
+    /// By the number of the buffer.
+    pub(super) queues: Vec<Trace>,
+    file: Option<File>,
+}
+
+/// The AUX data of one buffer.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    /// Number of the buffer.
+    idx: u32,
+    /// CPU, or -1.
+    pub(super) cpu: u32,
+    /// Thread ID, or -1.
+    pub(super) tid: u32,
+    /// In order of arrival.
+    pieces: Vec<Piece>,
+    /// Index of the piece that is being decoded.
+    piece: usize,
+    /// Number of its bytes that were read.
+    read: u64,
+    /// Bytes that were read, from `at` on not decoded.
+    block: Vec<u8>,
+    at: usize,
+    builder: RecordBuilder,
+    /// Number of records that could not be decoded.
+    pub(super) damaged: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// Offset in the temporary file.
+    start: u64,
+    /// Size in bytes.
+    size: u64,
+    /// Offset in the AUX buffer.
+    offset: u64,
+}
+
+impl Traces {
+    /// Reads the whole input.
+    pub(super) fn read(source: &InputSource) -> Result<Self> {
+        let mut traces = Traces::default();
+        let Some(mut reader) = source.reopen()? else {
+            return Ok(traces);
+        };
+        let limits = source.limits();
+        let mut out: Option<BufWriter<File>> = None;
+        let mut by_idx: HashMap<u32, usize> = HashMap::new();
+        let mut len = 0_u64;
+        let mut held = 0_u64;
+        let mut current: Option<usize> = None;
+        walk(&mut *reader, |item, _| {
+            match item {
+                Item::Records(batch, _) => {
+                    for raw in batch.iter() {
+                        current = None;
+                        match raw.kind {
+                            RecordType::AUXTRACE => {
+                                held = held.saturating_add(size_of::<Piece>() as u64);
+                                limits.check_metadata("AUXTRACE records", held)?;
+                                current = Some(traces.begin(&raw, &mut by_idx, len)?);
+                            }
+                            RecordType::AUXTRACE_INFO | RecordType::TIME_CONV => {
+                                traces.learn(&raw)?;
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                Item::Payload(bytes) => {
+                    if let Some(piece) = current
+                        .and_then(|at| traces.queues.get_mut(at))
+                        .and_then(|queue| queue.pieces.last_mut())
+                    {
+                        let out = match &mut out {
+                            Some(out) => out,
+                            none => none.insert(BufWriter::new(temporary_file()?)),
+                        };
+                        out.write_all(bytes).map_err(temporary_file_failed())?;
+                        len = len.saturating_add(bytes.len() as u64);
+                        piece.size = piece.size.saturating_add(bytes.len() as u64);
+                    }
+                }
+                Item::Undecodable(error) => return Err(Error::from(error).of_records()),
+                _ => {}
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(out) = out {
+            let file = out
+                .into_inner()
+                .map_err(std::io::IntoInnerError::into_error);
+            traces.file = Some(file.map_err(temporary_file_failed())?);
+        }
+        traces.queues.sort_by_key(|queue| queue.idx);
+        Ok(traces)
+    }
+
+    /// Begins a piece, and returns the index of its queue.
+    fn begin(
+        &mut self,
+        raw: &RawRecord<'_>,
+        by_idx: &mut HashMap<u32, usize>,
+        start: u64,
+    ) -> Result<usize> {
+        let body: Auxtrace = raw.decode_body(DecodeContext::default())?;
+        let next = self.queues.len();
+        let at = *by_idx.entry(body.idx).or_insert(next);
+        if at == next {
+            self.queues.push(Trace {
+                idx: body.idx,
+                cpu: body.cpu,
+                tid: body.tid,
+                ..Trace::default()
+            });
+        }
+        if let Some(queue) = self.queues.get_mut(at) {
+            queue.pieces.push(Piece {
+                start,
+                size: 0,
+                offset: body.offset,
+            });
+        }
+        Ok(at)
+    }
+
+    fn learn(&mut self, raw: &RawRecord<'_>) -> Result<()> {
+        match Record::decode(raw, &DecodeContext::default())?.body {
+            Body::AuxtraceInfo(info) if self.info.is_none() => self.info = Some(info),
+            Body::TimeConv(clock) if self.clock.is_none() => self.clock = Some(clock),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Decodes the next record of a queue; `None` at its end.
+    pub(super) fn next(&mut self, queue: usize) -> Result<Option<SpeRecord>> {
+        match (self.queues.get_mut(queue), &self.file) {
+            (Some(queue), Some(file)) => queue.next(file),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Trace {
+    fn next(&mut self, file: &File) -> Result<Option<SpeRecord>> {
+        while let Some(&piece) = self.pieces.get(self.piece) {
+            let left = piece.size.saturating_sub(self.read);
+            let rest = self.block.get(self.at..).unwrap_or_default();
+            let position = piece
+                .offset
+                .wrapping_add(self.read.saturating_sub(rest.len() as u64));
+            let mut records = Records::after(self.builder, rest, position);
+            let found = records.decode(left > 0);
+            self.builder = records.builder();
+            self.at = self.block.len().saturating_sub(records.remaining());
+            match found {
+                Some(Ok(record)) => return Ok(Some(record)),
+                Some(Err(_)) => self.damaged = self.damaged.saturating_add(1),
+                None if left > 0 => self.fill(piece, left, file)?,
+                None => {
+                    (self.piece, self.read) = (self.piece.saturating_add(1), 0);
+                    (self.block, self.at) = (Vec::new(), 0);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next block of a piece behind the bytes that are not decoded.
+    fn fill(&mut self, piece: Piece, left: u64, file: &File) -> Result<()> {
+        self.block.drain(..self.at.min(self.block.len()));
+        self.at = 0;
+        let size = usize::try_from(left).map_or(BLOCK, |left| left.min(BLOCK));
+        let known = self.block.len();
+        self.block.resize(known.saturating_add(size), 0);
+        let free = self.block.get_mut(known..).unwrap_or_default();
+        file.read_exact_at(free, piece.start.saturating_add(self.read))
+            .map_err(temporary_file_failed())?;
+        self.read = self.read.saturating_add(size as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! What `perf inject` adds to a recording, and what other data of the machine can add: each a
+//! [`Stage`](perfdata_convert::pipeline::Stage) of a conversion.
+//!
+//! - [`build_ids`]: the build IDs of the files that were mapped;
+//! - [`jit`] and [`perf_maps`]: code that was generated at run time;
+//! - [`callchains`]: callchains from user stacks;
+//! - [`merge_deferred`]: the user parts of callchains that the kernel recorded later;
+//! - [`itrace`]: samples of hardware traces;
+//! - [`sched_stat`] and [`expand_off_cpu`]: samples of threads that were off the CPU.
+
+#![forbid(unsafe_code)]
+
+pub mod build_ids;
+pub mod callchains;
+mod device;
+pub mod expand_off_cpu;
+pub mod itrace;
+pub mod jit;
+pub mod merge_deferred;
+mod notes;
+pub mod perf_maps;
+pub mod sched_stat;
