@@ -69,7 +69,7 @@ impl<S: RecordSource> SampleBatches<S> {
                         self.has_begun = true;
                     }
                     self.builder
-                        .push(&sample)
+                        .push(&sample, |_, _| ())
                         .inspect_err(|_| self.is_finished = true)?;
                 }
                 Ok(None) => self.is_finished = true,

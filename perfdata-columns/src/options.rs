@@ -1,5 +1,6 @@
 //! What record batches contain.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::schema::SampleColumn;
@@ -24,6 +25,24 @@ pub struct Options {
     pub(crate) offsets: bool,
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
+    pub(crate) events: Option<EventFilter>,
+}
+
+/// Decides by its name whether an event is selected.
+#[derive(Clone)]
+pub(crate) struct EventFilter(Arc<dyn Fn(&[u8]) -> bool + Send + Sync>);
+
+impl EventFilter {
+    /// Returns whether the event with this name is selected.
+    pub fn selects(&self, name: &[u8]) -> bool {
+        (self.0)(name)
+    }
+}
+
+impl fmt::Debug for EventFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventFilter").finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -36,6 +55,7 @@ impl Default for Options {
             offsets: false,
             inlines: false,
             lines: false,
+            events: None,
         }
     }
 }
@@ -67,11 +87,23 @@ impl Options {
     }
 
     /// Returns the options with the maximum number of rows in a batch, at least 1. It has fewer
-    /// rows if it reaches 32,768 frames. The default is 32,768.
+    /// rows if it reaches 32,768 frames, and more only to hold all rows of one sample. The default is
+    /// 32,768.
     #[must_use]
     pub fn with_batch_rows(self, batch_rows: usize) -> Self {
         Options {
             batch_rows: batch_rows.max(1),
+            ..self
+        }
+    }
+
+    /// Returns the options with a decision about each event by its name. Of a sample with the counters
+    /// of a group, the other events are left out. Samples of one event are not checked: the source of
+    /// the samples selects them.
+    #[must_use]
+    pub fn with_events(self, selects: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Options {
+            events: Some(EventFilter(Arc::new(selects))),
             ..self
         }
     }

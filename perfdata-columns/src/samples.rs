@@ -1,5 +1,6 @@
 //! The rows of the table `samples`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
@@ -14,7 +15,7 @@ use crate::dictionary::{NameColumn, NameId, Names, NamesByIndex, constant};
 use crate::error::Result;
 use crate::frames::FrameColumns;
 use crate::numbers::Numbers;
-use crate::options::Options;
+use crate::options::{EventFilter, Options};
 use crate::schema::{ColumnGroup, OfSample, SampleColumn, sample_schema};
 
 /// Maximum number of frames in a batch: with all columns, they need about 1 MB.
@@ -36,7 +37,11 @@ pub(crate) struct SampleBuilder {
     recording: Option<Arc<str>>,
     host: Option<String>,
     clock: Option<WallClock>,
+    /// Which events of groups are selected.
+    selected: Option<EventFilter>,
     rows: usize,
+    /// Number of rows in all batches.
+    all_rows: u64,
     names: Names,
     modes: [Option<NameId>; 8],
     events: Vec<(Box<[u8]>, NameId)>,
@@ -101,7 +106,9 @@ impl SampleBuilder {
             recording: options.recording.clone(),
             host,
             clock,
+            selected: options.events.clone(),
             rows: 0,
+            all_rows: 0,
             names: Names::default(),
             modes: [None; 8],
             events: Vec::new(),
@@ -134,21 +141,54 @@ impl SampleBuilder {
         self.rows == 0
     }
 
-    /// Appends a sample.
+    /// Returns the number of all rows so far.
+    pub fn rows(&self) -> u64 {
+        self.all_rows
+    }
+
+    /// Appends the rows of a sample: one for each event that it counts. Passes the index and the
+    /// weight of each to `counted`.
     ///
     /// # Errors
     /// The sample is corrupt.
-    pub fn push(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+    pub fn push(
+        &mut self,
+        resolved: &ResolvedSample<'_>,
+        mut counted: impl FnMut(usize, u64),
+    ) -> Result<()> {
+        for (event, weight) in resolved.counted() {
+            let sample = &resolved.sample;
+            let name = match event == sample.event() {
+                true => Cow::Borrowed(sample.event_name()),
+                false => sample.session().name_of_event(sample.recording(), event),
+            };
+            let selects = |filter: &EventFilter| filter.selects(&name);
+            if resolved.counters.is_none() || self.selected.as_ref().is_none_or(selects) {
+                counted(event, weight);
+                self.push_row(resolved, (event, &name), weight)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a row for an event with this weight.
+    fn push_row(
+        &mut self,
+        resolved: &ResolvedSample<'_>,
+        (event, name): (usize, &[u8]),
+        weight: u64,
+    ) -> Result<()> {
         let sample = &resolved.sample;
+        self.all_rows = self.all_rows.saturating_add(1);
         let view = sample.sample_view();
         let time = sample.time();
         self.rows = self.rows.saturating_add(1);
         self.time.push(time.map(u64::cast_signed));
         let wall = time.and_then(|time| self.clock?.micros(time));
         self.wall.push(wall);
-        let event = self.event_name(sample.event(), sample.event_name());
+        let event = self.event_name(event, name);
         self.event.push(Some(event));
-        self.period.push(Some(sample.weight().cast_signed()));
+        self.period.push(Some(weight.cast_signed()));
         let tid = sample.tid();
         self.pid.push(tid.map(|tid| tid.pid.cast_signed()));
         self.tid.push(tid.map(|tid| tid.tid.cast_signed()));

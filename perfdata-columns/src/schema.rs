@@ -176,7 +176,7 @@ chosen_columns! {
             Time "time" Int64 "time in ns on the clock of the recording (PERF_SAMPLE_TIME)",
             Wall "wall" Timestamp "time of day, by CLOCK_DATA (`perf record -k`)",
             Event "event" Name "name of the event, as in perf script",
-            Period "period" Int64 "weight in units of the event: PERF_SAMPLE_PERIOD, otherwise `sample_period` of the event, otherwise 1",
+            Period "period" Int64 "weight in units of the event: PERF_SAMPLE_PERIOD, otherwise `sample_period` of the event, otherwise 1; in a sample with counters, the increase of the event's one",
             Pid "pid" Int32 "process ID (PERF_SAMPLE_TID)",
             Tid "tid" Int32 "thread ID (PERF_SAMPLE_TID)",
             Cpu "cpu" Int32 "CPU (PERF_SAMPLE_CPU)",

@@ -70,6 +70,18 @@ pub struct ResolvedSample<'a> {
     pub(crate) stack: Option<KeptId>,
 }
 
+impl<'a> ResolvedSample<'a> {
+    /// Returns what the sample counts, as perf shows it: its event, by its index in the recording's
+    /// list, and its weight; or each event whose counter increased, and by how much.
+    pub fn counted(&self) -> impl Iterator<Item = (usize, u64)> + use<'a> {
+        let sample = self.sample;
+        let own = self.counters.is_none();
+        let own = own.then(|| (sample.event(), sample.weight()));
+        let counters = self.counters.unwrap_or_default();
+        own.into_iter().chain(counters.iter().copied())
+    }
+}
+
 /// What a sink needs in addition to the frames of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -13,7 +13,7 @@ use perfdata_core::read::Limits;
 use perfdata_recipe::Exported;
 
 use super::columns::{Opened, STANDARD, id_of, threads_of};
-use super::export::tell;
+use super::export::{of_args, tell};
 use super::{Outcome, Several, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
@@ -147,7 +147,10 @@ fn append_one(
     if folder.join(marker).exists() && !args.output.force {
         return Ok(Appended::Known);
     }
-    let mut opened = Opened::new(args, path, input, Some(id.clone()), limits)?;
+    let mut export = of_args(args, true, limits)?;
+    // A host that did nothing is a row of the table `recordings`.
+    export.allow_empty = true;
+    let mut opened = Opened::new(args, path, input, Some(id.clone()), &export)?;
     opened.threads = threads;
     let set = FileSet::create(folder)?.synced(!args.output.no_sync);
     let tables = ParquetTables::new(threads, |table| {

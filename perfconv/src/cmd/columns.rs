@@ -19,9 +19,10 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::pipeline::Converted;
+use perfdata_convert::stages::slice::Patterns;
 use perfdata_convert::support::os::private;
 use perfdata_export::Symbolizer;
-use perfdata_recipe::{Ending, Exported, OpenExport, failed};
+use perfdata_recipe::{Ending, Export, Exported, OpenExport, failed};
 
 /// The name of standard output.
 pub(super) const STANDARD: &str = "-";
@@ -71,7 +72,7 @@ fn open_with_id(
 ) -> Result<Opened> {
     let input = open(path, limits, messages)?;
     let id = id_of(&input)?;
-    Opened::new(args, path, input, id, limits)
+    Opened::new(args, path, input, id, &of_args(args, true, limits)?)
 }
 
 /// Returns whether the output is a directory with all tables, instead of a file with the samples.
@@ -123,14 +124,14 @@ impl Opened {
         path: &Path,
         input: Input,
         id: Option<String>,
-        limits: Limits,
+        export: &Export,
     ) -> Result<Self> {
         let OpenExport {
             samples,
             symbols,
             ending,
             ..
-        } = of_args(args, false, limits)?.open(input)?;
+        } = export.open(input)?;
         let mut options = options(args, id.as_deref());
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
@@ -141,10 +142,10 @@ impl Opened {
             symbols,
             ending,
             options,
-            allow_empty: args.slice.allow_empty,
+            allow_empty: export.allow_empty,
             id,
             // Without any, the calling thread encodes.
-            threads: threads_of(limits),
+            threads: threads_of(export.recipe.limits),
         })
     }
 
@@ -236,7 +237,7 @@ impl Opened {
         let exported = export_tables(self.samples, self.symbols, &self.options, &mut tables);
         let mut summary = exported.map_err(failed)?;
         let (notes, leftover) = self.ending.check()?;
-        if summary.report.samples == 0 && !self.allow_empty {
+        if summary.rows == 0 && !self.allow_empty {
             return Err(Error::Refused(Ending::NO_SAMPLES.into()));
         }
         tables.finish(&summary.metadata).map_err(failed)?;
@@ -266,6 +267,11 @@ pub(super) fn options(args: &ExportArgs, id: Option<&str>) -> Options {
     let options = Options::default()
         .with_recording(id)
         .with_debug_info(args.inlines, args.lines);
+    let events = args.slice.event.as_deref().filter(|_| !args.slice.invert);
+    let options = match events.map(Patterns::between_commas) {
+        Some(events) => options.with_events(move |name| events.contains(name)),
+        None => options,
+    };
     match &args.columns.columns {
         Some(columns) => options
             .with_columns(columns.columns.iter().copied())

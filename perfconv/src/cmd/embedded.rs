@@ -197,7 +197,7 @@ impl ExportOptions {
         id: Option<&str>,
         batch_rows: usize,
     ) -> Result<ExportedSamples, Error> {
-        let opened = super::export::of_args(&self.args, false, self.limits)?.open(input)?;
+        let opened = super::export::of_args(&self.args, true, self.limits)?.open(input)?;
         let OpenExport {
             samples,
             symbols,

@@ -1,8 +1,8 @@
 //! The table `events`.
 
 use perfdata_core::read::RecordSource;
+use perfdata_session::Samples;
 use perfdata_session::names::EventNames;
-use perfdata_session::{Sample, Samples};
 
 use super::{SideTables, names_of};
 use crate::rows::Cell;
@@ -13,15 +13,14 @@ use crate::schema::Table;
 pub(super) struct EventCounts(Vec<(u64, u64)>);
 
 impl EventCounts {
-    /// Counts a sample.
-    pub fn see(&mut self, sample: &Sample<'_>) {
-        let event = sample.event();
+    /// Counts a row of the event with this index.
+    pub fn see(&mut self, event: usize, weight: u64) {
         if self.0.len() <= event {
             self.0.resize(event.saturating_add(1), (0, 0));
         }
         if let Some((samples, period)) = self.0.get_mut(event) {
             *samples = samples.saturating_add(1);
-            *period = period.saturating_add(sample.weight());
+            *period = period.saturating_add(weight);
         }
     }
 }

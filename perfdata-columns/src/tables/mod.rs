@@ -46,6 +46,8 @@ pub trait TableSink {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
+    /// Number of rows in the table `samples`.
+    pub rows: u64,
     /// The numbers of samples and frames, and the objects without names.
     pub report: Report,
     /// The metadata for files and streams, as [`metadata`](crate::metadata) returns it.
@@ -166,9 +168,8 @@ pub fn export_tables<S: RecordSource>(
             let (first, last) = times.unwrap_or((time, time));
             times = Some((first.min(time), last.max(time)));
         }
-        counts.see(&sample.sample);
         tracepoints.see(&sample.sample, clock, &mut side);
-        builder.push(&sample)?;
+        builder.push(&sample, |event, weight| counts.see(event, weight))?;
         if builder.is_full() {
             sink.write(&Table::Samples, builder.finish()?)?;
         }
@@ -200,6 +201,7 @@ pub fn export_tables<S: RecordSource>(
         times,
         lost_records: records.lost_records,
         lost_samples: records.lost_samples,
+        samples: builder.rows(),
         has_symbols,
     };
     let host = machine.host.clone();
@@ -219,6 +221,7 @@ pub fn export_tables<S: RecordSource>(
     }
     sink.write(&Table::Samples, builder.finish()?)?;
     Ok(Summary {
+        rows: builder.rows(),
         report,
         metadata,
         host,
@@ -234,6 +237,7 @@ struct Facts<'a> {
     times: Option<(u64, u64)>,
     lost_records: u64,
     lost_samples: u64,
+    samples: u64,
     has_symbols: bool,
 }
 
@@ -279,7 +283,7 @@ fn push_recording(machine: &Machine, facts: &Facts<'_>, report: &Report, side: &
             clock_wall.into(),
             facts.times.map(|(first, _)| first).into(),
             facts.times.map(|(_, last)| last).into(),
-            report.samples.into(),
+            facts.samples.into(),
             report.frames.into(),
             report.unnamed.into(),
             facts.lost_records.into(),

@@ -1,12 +1,14 @@
 //! `perfconv export` to Parquet and Arrow on the command line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use perfdata_session::Samples;
 use perfdata_tests::convert::in_shell;
@@ -57,6 +59,84 @@ fn rows(path: &Path) -> i64 {
 fn all_rows(folder: &Path) -> i64 {
     let files = files(folder);
     files.iter().map(|path| rows(&folder.join(path))).sum()
+}
+
+/// Returns the values of a column of names in an Arrow stream, with the number of their rows.
+fn counts_of(stream: &Path, column: &str) -> BTreeMap<String, u64> {
+    let file = File::open(stream).expect("a stream");
+    let reader = arrow_ipc::reader::StreamReader::try_new(file, None).expect("a stream");
+    let mut counts = BTreeMap::new();
+    for batch in reader {
+        let batch = batch.expect("rows");
+        let names = batch.column_by_name(column).expect("the column");
+        let names = names.as_dictionary::<Int32Type>();
+        let values = names.values().as_string::<i32>();
+        for key in names.keys().values() {
+            let name = values.value(usize::try_from(*key).expect("a key"));
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// A sample with the counters of a group is a row for each of them that increased, as in perf
+/// script; and `--event` selects among them.
+#[test]
+fn events_of_groups_have_rows() {
+    for name in ["6.1-x86_64-file-group-S", "6.12-aarch64-file-group-S-noinh"] {
+        let folder = folder_of(&[name]);
+        let stream = folder.path().join("all.arrow");
+        let export = "perfconv export -q --no-symbols a.data -o";
+        let output = in_shell(
+            folder.path(),
+            &format!(
+                "{export} all.arrow --to arrow && {export} text --to perf-script -F event && \
+                 {export} one.arrow --to arrow -e task-clock && {export} one.parquet -e task-clock"
+            ),
+        );
+        assert!(output.success(), "{}", output.stderr);
+        let found = counts_of(&stream, "event");
+        let text = fs::read_to_string(folder.path().join("text")).expect("lines");
+        let mut expected = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let event = line.trim().trim_end_matches(':').to_owned();
+            *expected.entry(event).or_default() += 1;
+        }
+        assert_eq!(found, expected, "{name}");
+        assert!(found.len() > 1, "{found:?}");
+        let one = counts_of(&folder.path().join("one.arrow"), "event");
+        let selected: Vec<_> = found
+            .iter()
+            .filter(|(event, _)| *event == "task-clock")
+            .collect();
+        assert_eq!(one.iter().collect::<Vec<_>>(), selected, "{name}");
+        let selected: u64 = selected.iter().map(|(_, count)| **count).sum();
+        let rows = rows(&folder.path().join("one.parquet"));
+        assert_eq!(u64::try_from(rows).expect("a number"), selected, "{name}");
+    }
+}
+
+/// A recording of a host that did nothing is there, with 0 samples, and is not tried again.
+#[test]
+fn an_idle_host_is_a_row() {
+    let folder = folder_of(&["6.1-x86_64-file-g"]);
+    let append = "perfconv export --no-symbols idle.data --append-to fleet";
+    let output = in_shell(
+        folder.path(),
+        &format!(
+            "perfconv -q --comms nobody --allow-empty a.data -o idle.data && {append} && {append}"
+        ),
+    );
+    assert!(output.success(), "{}", output.stderr);
+    let at = |table: &str| folder.path().join("fleet").join(table);
+    assert_eq!(all_rows(&at("recordings")), 1);
+    assert_eq!(all_rows(&at("samples")), 0);
+    assert!(all_rows(&at("events")) > 0);
+    let alone = in_shell(
+        folder.path(),
+        "perfconv export --no-symbols idle.data -o idle.parquet",
+    );
+    assert_eq!(status(&alone), Some(1));
 }
 
 fn samples(name: &str) -> i64 {

@@ -21,6 +21,8 @@ use perfdata_export::push_text;
 use perfdata_session::Samples;
 use perfdata_tests::recordings::{self, Recording};
 
+use crate::export::{Counters, counted};
+
 /// Writes all tables of a recording to files in `folder`.
 fn export<S: RecordSource>(
     samples: Samples<S>,
@@ -99,11 +101,12 @@ fn shown(name: &[u8]) -> String {
     text
 }
 
-/// Compares a row with the sample that it comes from.
+/// Compares a row with the sample that it comes from, and with the event that it counts.
 fn check_row(
     batch: &RecordBatch,
     row: usize,
     sample: &perfdata_session::Sample<'_>,
+    (event, weight): &(Vec<u8>, u64),
 ) -> Result<(), String> {
     let number = |name: &str| int(column(batch, name), row);
     let name = |name: &str| text(column(batch, name), row);
@@ -120,8 +123,8 @@ fn check_row(
     let clock = WallClock::of(sample.recording());
     let expected = sample.time().and_then(|time| clock?.micros(time));
     same("wall", wall == expected)?;
-    same("event", name("event") == Some(shown(sample.event_name())))?;
-    same("period", number("period") == Some(sample.weight() as i64))?;
+    same("event", name("event") == Some(shown(event)))?;
+    same("period", number("period") == Some(*weight as i64))?;
     let tid = sample.tid();
     same(
         "pid",
@@ -197,23 +200,27 @@ fn check(recording: &Recording) -> Result<(), String> {
     if metadata.get("perfconv.schema").map(String::as_str) != Some("1") {
         return Err(format!("{metadata:?}"));
     }
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let sample = samples.next().map_err(|error| error.to_string())?;
-            let sample = sample.ok_or("there are more rows than samples")?;
-            check_row(batch, row, &sample)?;
+    let mut places = batches
+        .iter()
+        .flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch, row)));
+    let mut counters = Counters::new();
+    while let Some(sample) = samples.next().map_err(|error| error.to_string())? {
+        // A group has a row for each event whose counter increased.
+        for counted in counted(&sample, &mut counters).unwrap_or_default() {
+            let (batch, row) = places.next().ok_or("there are fewer rows than samples")?;
+            check_row(batch, row, &sample, &counted)?;
             rows += 1;
-            let has_raw = sample.sample_view().raw().is_some();
-            let attr = sample
-                .attr()
-                .filter(|attr| attr.kind == EventType::TRACEPOINT);
-            if attr.is_some() && has_raw {
-                *traced.entry(shown(sample.event_name())).or_default() += 1;
-            }
+        }
+        let has_raw = sample.sample_view().raw().is_some();
+        let attr = sample
+            .attr()
+            .filter(|attr| attr.kind == EventType::TRACEPOINT);
+        if attr.is_some() && has_raw {
+            *traced.entry(shown(sample.event_name())).or_default() += 1;
         }
     }
-    if samples.next().map_err(|error| error.to_string())?.is_some() {
-        return Err(format!("there are more samples than {rows}"));
+    if places.next().is_some() {
+        return Err(format!("there are more rows than {rows}"));
     }
     check_side_tables(folder.path(), &samples, rows)?;
     for (event, count) in traced {

@@ -28,15 +28,7 @@ fn totals(recording: &Recording) -> Option<Totals> {
         if is_dummy {
             continue;
         }
-        let name = sample.event_name().to_vec();
-        let mut counted = vec![(name, sample.weight())];
-        if sample.attr()?.sample_type.has(SampleType::READ) {
-            let Body::Sample(decoded) = sample.record().decode().ok()?.body else {
-                return None;
-            };
-            counted = increases(&sample, &decoded, &mut counters);
-        }
-        for (name, weight) in counted {
+        for (name, weight) in counted(&sample, &mut counters)? {
             let sums = totals.0.entry(name).or_default();
             sums.0 += 1;
             sums.1 += weight;
@@ -51,7 +43,19 @@ fn totals(recording: &Recording) -> Option<Totals> {
 }
 
 /// The last values of counters, by their IDs, and for inherited counters by thread.
-type Counters = BTreeMap<(u64, Option<u32>), u64>;
+pub type Counters = BTreeMap<(u64, Option<u32>), u64>;
+
+/// Returns what a sample counts: its event and its weight, or the events whose counters it contains.
+/// `None` if it is corrupt.
+pub fn counted(sample: &Sample<'_>, counters: &mut Counters) -> Option<Vec<(Vec<u8>, u64)>> {
+    if !sample.attr()?.sample_type.has(SampleType::READ) {
+        return Some(vec![(sample.event_name().to_vec(), sample.weight())]);
+    }
+    match sample.record().decode().ok()?.body {
+        Body::Sample(decoded) => Some(increases(sample, &decoded, counters)),
+        _ => None,
+    }
+}
 
 /// Returns the events whose counters a sample contains, and how much they increased.
 fn increases(
