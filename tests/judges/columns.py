@@ -324,7 +324,8 @@ def dumped(file):
     # perf takes frames from the branch stack, or from a later record.
     types = [event["attr"].get("branch_sample_type", []) for event in info["events"]]
     is_plain = not any("CALL_STACK" in each for each in types)
-    rows = []
+    of_id = {id: event for event in info["events"] for id in event["ids"]}
+    rows, groups = [], []
     with open(f"dumps/{file}.jsonl") as lines:
         for line in lines:
             record = json.loads(line)
@@ -337,7 +338,9 @@ def dumped(file):
             tid, ip, event = fields.get("tid") or {}, signed(fields.get("ip")), record.get("event")
             if not addresses and ip is not None:
                 addresses = [ip]
-            rows.append((
+            read = fields.get("read")
+            counters = read and [(each["id"], each["value"]) for each in read.get("values", [read])]
+            row = (
                 signed(fields.get("time")),
                 event,
                 signed(fields.get("period", weights.get(event, 1))),
@@ -347,7 +350,21 @@ def dumped(file):
                 ip,
                 signed(fields.get("addr")),
                 tuple(addresses),
-            ))
+            )
+            if counters:
+                groups.append((fields["time"], counters, tid.get("tid"), row))
+            else:
+                rows.append(row)
+    # A sample with counters is a row for each that increased since the sample before.
+    last = {}
+    for _, counters, tid, row in sorted(groups, key=lambda group: group[0]):
+        for id, value in counters:
+            event = of_id[id]
+            key = (id, tid if event["attr"]["flags"].get("inherit") else None)
+            increase = value - last.get(key, 0)
+            last[key] = value
+            if increase:
+                rows.append((row[0], event["name"], increase, *row[3:]))
     return rows, is_plain
 
 
@@ -358,7 +375,7 @@ by_recording = collections.defaultdict(list)
 for recording, *row in fleet:
     by_recording[recording].append(tuple(row[:len(DUMPED)]))
 recordings = pyarrow.parquet.read_table("fleet/recordings").to_pylist()
-found = sorted(row["recording"] for row in recordings)
+found = sorted(row["recording"] for row in recordings if row["samples"])
 same("recordings with samples", sorted(by_recording), found)
 total = 0
 for row in recordings:
