@@ -44,15 +44,6 @@ impl Sums {
 /// Receives a line and its sums.
 type Put<'a> = &'a mut dyn FnMut(&[u8], Sums) -> Result<()>;
 
-/// Identifies a stack whose sums are in memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CountId {
-    /// Changes when the sums in memory are moved to a file.
-    generation: u32,
-    /// Where it is in [`Counts::numbers`].
-    start: u32,
-}
-
 /// The number of items for the sums of a stack, before its length.
 const SUMS: usize = 4;
 
@@ -77,7 +68,6 @@ pub(crate) struct Counts {
     hasher: RandomState,
     /// The length and the numbers of the stack that is searched.
     searched: Vec<u32>,
-    generation: u32,
     held: usize,
     most_memory: usize,
     /// Whether a stack may be counted in several parts. Then, these are one file, and their lines are
@@ -93,7 +83,6 @@ impl Default for Counts {
             known: HashIndex::default(),
             hasher: RandomState::default(),
             searched: Vec::new(),
-            generation: 0,
             held: 0,
             most_memory: MOST_MEMORY,
             is_in_parts: false,
@@ -149,19 +138,6 @@ impl Counts {
         }
     }
 
-    /// Adds a sample with a weight to a stack if this is in memory, and begins with `start`. Returns
-    /// whether it was added.
-    #[inline]
-    pub fn add_to(&mut self, id: CountId, start: &[u32], weight: u64) -> bool {
-        if id.generation != self.generation {
-            return false;
-        }
-        let at = usize::try_from(id.start).unwrap_or(usize::MAX);
-        let is_it =
-            self.len_at(at) >= start.len() && self.numbers.is_at(at.saturating_add(HEAD), start);
-        is_it && self.count(at, Sums { samples: 1, weight }).is_some()
-    }
-
     /// Returns the length of the stack at an index of the numbers; 0 if there is none.
     fn len_at(&self, at: usize) -> usize {
         let len = self.numbers.get(at.saturating_add(SUMS)).copied();
@@ -199,7 +175,7 @@ impl Counts {
         stack: &[u32],
         weight: u64,
         text: impl Fn(&[u32], &mut Vec<u8>),
-    ) -> Result<CountId> {
+    ) -> Result<()> {
         let sums = Sums { samples: 1, weight };
         // The memory is full long before.
         let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -211,11 +187,10 @@ impl Counts {
         let numbers = &self.numbers;
         let at = |start: u32| usize::try_from(start).unwrap_or(usize::MAX);
         let is_it = |start: u32| numbers.is_at(at(start).saturating_add(SUMS), &searched);
-        let generation = self.generation;
         if let Some(start) = self.known.find(hash, is_it) {
             self.searched = searched;
             self.count(at(start), sums);
-            return Ok(CountId { generation, start });
+            return Ok(());
         }
         let start = short(self.numbers.len());
         self.known.add(hash, start);
@@ -227,7 +202,7 @@ impl Counts {
         if self.held > self.most_memory {
             self.spill(&text)?;
         }
-        Ok(CountId { generation, start })
+        Ok(())
     }
 
     /// Passes the stacks in memory with their sums to `see`.
@@ -268,7 +243,6 @@ impl Counts {
     fn forget(&mut self) {
         (self.held, self.numbers) = (0, Blocks::default());
         self.known.clear();
-        self.generation = self.generation.wrapping_add(1);
     }
 
     /// Moves the stacks in memory to the end of the file with their numbers.

@@ -10,10 +10,9 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{CommId, DsoKind};
 
-use crate::counts::{CountId, Counts, Sums};
+use crate::counts::{Counts, Sums};
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::kept_stacks::ByKept;
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
 use crate::tables::{FunctionId, ModuleId, Tables, UNKNOWN};
@@ -72,8 +71,6 @@ pub struct Folded<W> {
     keys: HashMap<Key, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
-    /// Where stacks that repeat were counted last.
-    stacks: ByKept<CountId>,
     /// The text of frames about which nothing is known.
     unknown: Option<u32>,
     events: Events,
@@ -180,7 +177,6 @@ impl<W: Write> Folded<W> {
             roots: HashMap::default(),
             keys: HashMap::default(),
             places: Places::default(),
-            stacks: ByKept::default(),
             unknown: None,
             events: Events::default(),
             event: None,
@@ -245,7 +241,6 @@ impl<W: Write> Folded<W> {
                 return None;
             }
             self.counts = Counts::default();
-            self.stacks = ByKept::default();
         }
         Some(weight)
     }
@@ -369,12 +364,6 @@ impl<W: Write> Sink for Folded<W> {
             return Ok(());
         };
         let root = self.root_of(sample);
-        // The frames of a stack have the same texts in all threads with the same name.
-        if let Some(&known) = self.stacks.get(sample.stack)
-            && self.counts.add_to(known, &[root], weight)
-        {
-            return Ok(());
-        }
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         stack.push(root);
@@ -393,8 +382,7 @@ impl<W: Write> Sink for Folded<W> {
         }
         let texts = &self.texts;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
-        let counted = self.counts.add(&stack, weight, text)?;
-        self.stacks.set(sample.stack, counted);
+        self.counts.add(&stack, weight, text)?;
         self.stack = stack;
         Ok(())
     }

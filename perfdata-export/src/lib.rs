@@ -66,7 +66,6 @@ mod flame_graph;
 mod folded;
 mod hash_index;
 mod json;
-mod kept_stacks;
 mod locations;
 mod machine;
 mod message;

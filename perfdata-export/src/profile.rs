@@ -7,10 +7,9 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
 use perfdata_session::{CommId, DsoKind, MappingId, Sample, Session};
 
-use crate::counts::{CountId, Counts, line};
+use crate::counts::{Counts, line};
 use crate::error::Result;
 use crate::events::Events;
-use crate::kept_stacks::ByKept;
 use crate::locations::{Location, Locations};
 use crate::machine::Machine;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
@@ -146,8 +145,6 @@ pub(crate) struct Profile {
     pub counts: Counts,
     pub strings: Strings,
     pub locations: Locations,
-    /// Where stacks that repeat were counted last.
-    stacks: ByKept<CountId>,
     /// They are numbered from 1.
     pub mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
@@ -217,14 +214,6 @@ impl Profile {
                 stack.push(value.unwrap_or_else(|| label.missing()));
             }
         }
-        let known = self.stacks.get(resolved.stack).copied();
-        if let Some(known) = known.filter(|_| self.program.is_some())
-            && let Some((event, weight)) = counted.own
-            && self.count_known(&mut stack, event, weight, known)
-        {
-            self.stack = stack;
-            return Ok(());
-        }
         // Those of a process without any mapping may be code.
         let has_mappings = sample.has_mappings(CpuMode::USER);
         let mut rest = resolved.frames;
@@ -247,33 +236,10 @@ impl Profile {
         }
         for (event, weight) in counted {
             self.begin(&mut stack, event, weight);
-            let counted = self.counts.add(&stack, weight, line)?;
-            self.stacks.set(resolved.stack, counted);
+            self.counts.add(&stack, weight, line)?;
         }
         self.stack = stack;
         Ok(())
-    }
-
-    /// Numbers the events in the order of their attributes. Returns the new number of each old one,
-    /// which the counts have.
-    pub fn sort_events(&mut self) -> Vec<u32> {
-        let numbers = self.events.sort();
-        let old = std::mem::take(&mut self.periods);
-        self.periods = vec![None; numbers.len()];
-        for (&number, period) in numbers.iter().zip(old) {
-            let at = usize::try_from(number).ok();
-            if let Some(new) = at.and_then(|at| self.periods.get_mut(at)) {
-                *new = period;
-            }
-        }
-        numbers
-    }
-
-    /// Counts a sample of an event in a known stack, if this has the same labels. Returns whether
-    /// it was counted. `start` has the numbers before those of the locations.
-    fn count_known(&mut self, start: &mut [u32], event: u32, weight: u64, known: CountId) -> bool {
-        self.begin(start, event, weight);
-        self.counts.add_to(known, start, weight)
     }
 
     /// Sets the event of a stack, whose number is the first one.
@@ -289,6 +255,21 @@ impl Profile {
                 period.get_or_insert(weight);
             }
         }
+    }
+
+    /// Numbers the events in the order of their attributes. Returns the new number of each old one,
+    /// which the counts have.
+    pub fn sort_events(&mut self) -> Vec<u32> {
+        let numbers = self.events.sort();
+        let old = std::mem::take(&mut self.periods);
+        self.periods = vec![None; numbers.len()];
+        for (&number, period) in numbers.iter().zip(old) {
+            let at = usize::try_from(number).ok();
+            if let Some(new) = at.and_then(|at| self.periods.get_mut(at)) {
+                *new = period;
+            }
+        }
+        numbers
     }
 
     /// Returns `mapping`, the number of a frame's mapping, if it is the program of its thread.

@@ -10,7 +10,6 @@ use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
 use crate::resolver::{Resolver, is_guest, unnamed};
 use crate::tables::{FunctionId, ModuleId, Tables};
@@ -66,8 +65,6 @@ pub struct ResolvedSample<'a> {
     pub counters: Option<&'a [(usize, u64)]>,
     /// The functions and modules of the frames.
     pub tables: &'a Tables,
-    /// The number of the stack, if it repeats.
-    pub(crate) stack: Option<KeptId>,
 }
 
 impl<'a> ResolvedSample<'a> {
@@ -284,7 +281,6 @@ impl<S: RecordSource> ResolvedSamples<S> {
 struct Pass {
     resolver: Resolver,
     tracepoints: Tracepoints,
-    stacks: KeptStacks,
     frames: Vec<ResolvedFrame>,
     branches: Vec<(ResolvedFrame, ResolvedFrame)>,
     counters: Counters,
@@ -297,8 +293,6 @@ struct Pass {
 /// What was resolved of the last sample.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
-    /// The stack, if it repeats. Otherwise, its frames are those of the pass.
-    stack: Option<KeptId>,
     data_address: Option<ResolvedFrame>,
     /// Whether the text of a tracepoint is known.
     has_text: bool,
@@ -325,7 +319,6 @@ impl Pass {
         Pass {
             resolver: Resolver::new(symbols),
             tracepoints: Tracepoints::default(),
-            stacks: KeptStacks::default(),
             frames: Vec::new(),
             branches: Vec::new(),
             counters: Counters::default(),
@@ -340,7 +333,6 @@ impl Pass {
         let Pass {
             resolver,
             tracepoints,
-            stacks,
             frames,
             branches,
             counters,
@@ -377,19 +369,15 @@ impl Pass {
             .tracepoints
             .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        let stack = match needs.without_frames {
-            true => None,
-            false => resolver.stack(sample, stacks, frames),
-        };
-        let kept = stack.and_then(|stack| stacks.get(stack));
-        let (frames, unnamed) = kept.unwrap_or_else(|| (frames, unnamed(frames)));
+        if !needs.without_frames {
+            resolver.frames(sample, frames);
+        }
         report.frames = report.frames.saturating_add(frames.len() as u64);
-        report.unnamed = report.unnamed.saturating_add(unnamed);
+        report.unnamed = report.unnamed.saturating_add(unnamed(frames));
         report.samples = report.samples.saturating_add(1);
         let is_guest = is_guest(sample.mode());
         report.guests = report.guests.saturating_add(u64::from(is_guest));
         *last = Last {
-            stack,
             data_address,
             has_text,
             has_counters: attr.is_some(),
@@ -401,16 +389,14 @@ impl Pass {
     #[inline]
     fn resolved<'a>(&'a self, sample: Sample<'a>) -> ResolvedSample<'a> {
         let last = self.last;
-        let kept = last.stack.and_then(|stack| self.stacks.get(stack));
         ResolvedSample {
             sample,
-            frames: kept.map_or(&*self.frames, |(frames, _)| frames),
+            frames: &self.frames,
             branches: &self.branches,
             data_address: last.data_address,
             tracepoint: last.has_text.then_some(&self.tracepoints.text),
             counters: last.has_counters.then_some(&self.increases),
             tables: &self.resolver.tables,
-            stack: last.stack,
         }
     }
 

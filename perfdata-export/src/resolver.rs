@@ -11,7 +11,6 @@ use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, Frame, Mapping, MappingId, Sample};
 use perfdata_symbols::{Symbolizer, perf_map};
 
-use crate::kept_stacks::{KeptId, KeptStacks};
 use crate::places::PlaceId;
 use crate::positions::{Base, MOST_WITHIN, Place, Within};
 use crate::resolve::ResolvedFrame;
@@ -137,38 +136,8 @@ impl Resolver {
         }
     }
 
-    /// Resolves the frames of a sample: returns the number of its stack if it repeats; otherwise
-    /// appends the frames.
-    pub fn stack(
-        &mut self,
-        sample: &Sample<'_>,
-        stacks: &mut KeptStacks,
-        frames: &mut Vec<ResolvedFrame>,
-    ) -> Option<KeptId> {
-        stacks.set(&self.tables, self.before_exec);
-        // A single frame is found as fast without.
-        let key = match stacks.is_searched() {
-            true => sample.frames_key().filter(|key| !key.words.is_empty()),
-            false => None,
-        };
-        let Some(key) = key else {
-            self.frames(sample, frames);
-            return None;
-        };
-        let pid = sample.thread().map(|thread| thread.pid);
-        let hash = stacks.hash(&key);
-        let known = stacks.find(hash, &key, pid);
-        if known.is_some() {
-            return known;
-        }
-        self.frames(sample, frames);
-        stacks.set(&self.tables, self.before_exec);
-        let resolved = (frames.as_slice(), unnamed(frames));
-        stacks.add(hash, &key, pid, resolved, &self.tables)
-    }
-
     /// Appends the frames of a sample.
-    fn frames(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
+    pub fn frames(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
         let epoch = self.tables.epoch;
         self.append(sample, frames);
         if self.tables.epoch != epoch {
@@ -488,7 +457,6 @@ mod tests {
     /// started again.
     fn resolved(most_places: usize) -> (Vec<Vec<ResolvedFrame>>, u32) {
         let mut samples = perfdata_session::open(RECORDING).unwrap();
-        let mut stacks = KeptStacks::default();
         let mut resolver = Resolver {
             most_places,
             ..Resolver::new(Some(Symbolizer::new(Sources::default())))
@@ -496,9 +464,7 @@ mod tests {
         let mut all = Vec::new();
         while let Some(sample) = samples.next().unwrap() {
             let mut frames = Vec::new();
-            let kept = resolver.stack(&sample, &mut stacks, &mut frames);
-            let kept = kept.map(|id| stacks.get(id).unwrap().0.to_vec());
-            let mut frames = kept.unwrap_or(frames);
+            resolver.frames(&sample, &mut frames);
             let mut known = HashMap::new();
             for known_place in resolver.places.clone() {
                 let function = known_place.function.map(|number| number.get() - 1);

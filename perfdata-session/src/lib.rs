@@ -98,7 +98,7 @@ pub use history::AddressSpaceHistory;
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
 pub use mapping::{Mapped, MappedDso, Mapping};
 pub use perfdata_core::names::{self, EventNames};
-pub use sample::{Branch, Frame, Frames, FramesKey, FramesState, Sample, mode_of};
+pub use sample::{Branch, Frame, Frames, Sample, mode_of};
 pub use samples::{Samples, UserCallchains};
 pub use session::{Counts, Session};
 pub use space::Space;

@@ -4,7 +4,7 @@ mod frame;
 mod frames;
 
 pub use frame::{Branch, Frame};
-pub use frames::{Frames, FramesKey, FramesState, mode_of};
+pub use frames::{Frames, mode_of};
 
 use std::ops::Range;
 

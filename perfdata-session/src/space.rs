@@ -149,10 +149,9 @@ impl Lookups {
     const SIZE: usize = 4096;
     /// Number of cached gaps, a power of two.
     const GAPS: usize = 1024;
-    /// log2 of the sizes of the address blocks that share a cache slot: 1 MiB, so that a large
-    /// mapping needs few slots, and a page, so that small mappings do not evict each other.
+    /// log2 of the size of the address blocks that share a cache slot: 1 MiB, so that a large mapping
+    /// needs few slots.
     const REGION: u32 = 20;
-    const PAGE: u32 = 12;
 
     #[inline]
     fn place<'a, T>(
@@ -182,10 +181,6 @@ impl Lookups {
         if let Some(known) = gap.and_then(|place| place.get().of(space, address)) {
             return known;
         }
-        let page = Self::place(&self.answers, space, address >> Self::PAGE);
-        if let Some(known) = page.and_then(|place| place.get().of(space, address)) {
-            return known;
-        }
         let (range, mapping) = match space.find(address) {
             Some((range, what)) => (range, Some(id(what))),
             None => (space.gap(address), None),
@@ -196,9 +191,6 @@ impl Lookups {
             end: range.end,
             mapping,
         };
-        if let Some(page) = page {
-            page.set(answer);
-        }
         // A gap must not evict the mapping of the region.
         let of_region = if mapping.is_some() { region } else { gap };
         if let Some(region) = of_region {

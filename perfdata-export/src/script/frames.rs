@@ -44,17 +44,8 @@ impl Writer<'_> {
             return;
         }
         out.push(b'\n');
-        lines.set_form(self.fields, self.event.is_unwound);
-        let stack = self.sample.stack.filter(|_| !self.is_unmapped);
-        if let Some(known) = lines.stack(stack) {
-            out.extend_from_slice(known);
-            return;
-        }
-        let start = out.len();
-        let is_final = self.frame_lines(out, lines, view);
-        if is_final && let Some(text) = out.get(start..) {
-            lines.set_stack(stack, text);
-        }
+        lines.set_form(self.fields);
+        self.frame_lines(out, lines, view);
     }
 
     /// Returns whether the callchain is shown, not only the sampled address.
@@ -68,9 +59,8 @@ impl Writer<'_> {
         self.sample.frames.iter().find(|frame| !frame.is_inlined)
     }
 
-    /// Appends a line for each frame of the callchain. Returns whether a stack with the same frames
-    /// always has the same lines.
-    fn frame_lines(&self, out: &mut Vec<u8>, lines: &mut Lines, view: SampleView<'_>) -> bool {
+    /// Appends a line for each frame of the callchain.
+    fn frame_lines(&self, out: &mut Vec<u8>, lines: &mut Lines, view: SampleView<'_>) {
         let frames = match self.has_frames(view) {
             true => self.sample.frames,
             false => &[],
@@ -80,7 +70,6 @@ impl Writer<'_> {
         let unwound = frames.iter().position(|frame| frame.mode == CpuMode::USER);
         let unwound = unwound.filter(|_| self.event.is_unwound);
         let (recorded, unwound) = frames.split_at(unwound.unwrap_or(frames.len()));
-        let mut all_final = true;
         let mut count = 0_usize;
         // Before 7.0, perf searches inlined functions only while it unwinds.
         let inlines = self.style.inlines;
@@ -93,17 +82,15 @@ impl Writer<'_> {
             let addresses = frames.chunk_by(|frame, _| frame.is_inlined);
             for functions in addresses.take(most) {
                 count = count.saturating_add(1);
-                all_final &= self.address_lines(out, lines, functions, shows_inlines);
+                self.address_lines(out, lines, functions, shows_inlines);
             }
         }
         if (1..most).contains(&count) {
             self.cookie(out, view);
         }
-        all_final
     }
 
-    /// Appends the lines of the functions at an address, the innermost one first. Returns whether such
-    /// an address always has these lines.
+    /// Appends the lines of the functions at an address, the innermost one first.
     #[inline]
     fn address_lines(
         &self,
@@ -111,13 +98,13 @@ impl Writer<'_> {
         lines: &mut Lines,
         functions: &[ResolvedFrame],
         shows_inlines: bool,
-    ) -> bool {
+    ) {
         let Some((frame, inlined)) = functions.split_last() else {
-            return true;
+            return;
         };
         if frame.mapping.is_none() && frame.function.is_none() {
             push_line(out, lines.unknown(), frame.address);
-            return true;
+            return;
         }
         let innermost = inlined.first().unwrap_or(frame);
         if !shows_inlines || self.is_forgotten(frame) {
@@ -135,7 +122,6 @@ impl Writer<'_> {
             None => (inlined, Some(frame)),
             _ => (inlined, None),
         };
-        let mut all_final = true;
         for function in inlined {
             // perf shows a function with the name of the symbol as the one that contains the copy.
             let is_inlined = self.name(function.function) != self.name(frame.function);
@@ -143,17 +129,15 @@ impl Writer<'_> {
                 is_inlined,
                 ..*function
             };
-            all_final &= self.frame_line(out, lines, &shown, (function, true));
+            self.frame_line(out, lines, &shown, (function, true));
         }
         if let Some(frame) = last {
-            all_final &= self.frame_line(out, lines, frame, (frame, true));
+            self.frame_line(out, lines, frame, (frame, true));
         }
-        all_final
     }
 
     /// Appends the line of a frame, and that of its source: the one of the function `innermost`, for which
     /// inlined functions were searched or not.
-    /// Returns whether such a frame always has this line.
     #[inline]
     fn frame_line(
         &self,
@@ -161,7 +145,7 @@ impl Writer<'_> {
         lines: &mut Lines,
         frame: &ResolvedFrame,
         (innermost, is_listed): (&ResolvedFrame, bool),
-    ) -> bool {
+    ) {
         let bias = match (self.style.like, frame.mapping) {
             (Like::Perf6_1, Some(id)) => lines.bias(id, || self.bias(id).unwrap_or(0)),
             _ => 0,
@@ -185,7 +169,7 @@ impl Writer<'_> {
         if frame.is_inlined {
             self.source_line(out, frame, innermost, is_listed);
             out.extend_from_slice(b" (inlined)\n");
-            return true;
+            return;
         }
         let module = frame.module.filter(|_| !is_forgotten);
         let object = |out: &mut Vec<u8>| self.dso(out, frame);
@@ -198,7 +182,6 @@ impl Writer<'_> {
         }
         self.source_line(out, frame, innermost, is_listed);
         out.push(b'\n');
-        is_final
     }
 
     /// Appends what perf 7.2 shows in place of a deferred user callchain that never came.

@@ -7,7 +7,6 @@ use perfdata_session::MappingId;
 
 use super::fields::Set;
 use super::numbers::push_hex;
-use crate::kept_stacks::{ByKept, KeptId};
 use crate::tables::UNKNOWN;
 
 /// The fields that the lines of frames depend on.
@@ -19,9 +18,6 @@ const FIELDS: Set = Set::SYM
 
 /// Maximum size of texts in bytes.
 const MOST_TEXT: usize = 8 << 20;
-
-/// Maximum size of the lines of all stacks in bytes.
-const MOST_STACKS: usize = 4 << 20;
 
 /// Texts by number, and one without a number.
 #[derive(Debug, Default)]
@@ -97,8 +93,6 @@ impl Texts {
 pub(super) struct Lines {
     /// The fields in the lines.
     fields: Set,
-    /// Whether user stacks are unwound after callchains.
-    is_unwound: bool,
     /// The line of a frame about which nothing is known, with any address.
     unknown: Vec<u8>,
     /// What is between the address and the offset in the function, by function.
@@ -107,22 +101,15 @@ pub(super) struct Lines {
     pub modules: Texts,
     /// What is added to the addresses in each mapping to show them.
     biases: Vec<Option<u64>>,
-    stacks: Vec<u8>,
-    stack_ranges: ByKept<Range<usize>>,
 }
 
 impl Lines {
-    /// Forgets the lines if they contain other fields, or other frames.
-    pub fn set_form(&mut self, fields: Set, is_unwound: bool) {
+    /// Forgets the lines if they contain other fields.
+    pub fn set_form(&mut self, fields: Set) {
         let fields = fields.only(FIELDS);
-        if self.is_unwound != is_unwound {
-            self.is_unwound = is_unwound;
-            self.clear_stacks();
-        }
         if fields != self.fields || self.unknown.is_empty() {
             self.fields = fields;
             (self.functions, self.modules) = Default::default();
-            self.clear_stacks();
             self.unknown.clear();
             self.unknown.push(b'\t');
             push_hex(&mut self.unknown, 0, 16);
@@ -159,29 +146,5 @@ impl Lines {
             *place = Some(bias);
         }
         bias
-    }
-
-    fn clear_stacks(&mut self) {
-        self.stacks.clear();
-        self.stack_ranges = ByKept::default();
-    }
-
-    /// Returns the lines of a stack.
-    #[inline]
-    pub fn stack(&self, stack: Option<KeptId>) -> Option<&[u8]> {
-        self.stacks.get(self.stack_ranges.get(stack)?.clone())
-    }
-
-    /// Keeps the lines of a stack.
-    pub fn set_stack(&mut self, stack: Option<KeptId>, lines: &[u8]) {
-        if stack.is_none() {
-            return;
-        }
-        if self.stacks.len().saturating_add(lines.len()) > MOST_STACKS {
-            self.clear_stacks();
-        }
-        let start = self.stacks.len();
-        self.stacks.extend_from_slice(lines);
-        self.stack_ranges.set(stack, start..self.stacks.len());
     }
 }

@@ -7,8 +7,6 @@ use perfdata_core::attr::BranchSampleType;
 use perfdata_core::record::{CallchainContext, CpuMode, Words, deferred_cookie};
 
 use super::{Frame, Sample, Spaces};
-use crate::mapping::Mapping;
-use crate::space::Space;
 
 impl<'a> Sample<'a> {
     /// Returns the frames, from the sampled function to its outermost caller. These are the frames
@@ -48,35 +46,6 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Returns what the frames depend on; `None` if they depend on more than the callchain and the
-    /// mappings of the thread: those of guests, of deferred user callchains, of user stacks, and of
-    /// `perf record --call-graph lbr`.
-    pub fn frames_key(&self) -> Option<FramesKey<'a>> {
-        let words = self.sample_view.callchain();
-        let is_known = self.user.is_empty() && self.kernel.is_none();
-        if !is_known || self.is_lbr() || deferred_cookie(words.clone()).is_some() {
-            return None;
-        }
-        let mode = self.mode();
-        let (mut has_addresses, mut has_guest) = (false, is_guest(mode));
-        for word in words.clone() {
-            match CallchainContext::of(word) {
-                None => has_addresses = true,
-                Some(marker) => has_guest |= is_guest(mode_of(marker)),
-            }
-        }
-        let version = |space: Option<&Space<Mapping>>| space.map_or(0, Space::version);
-        let (process, overlaid) = self.spaces(CpuMode::USER);
-        (!has_guest).then(|| FramesKey {
-            words: words.bytes(),
-            state: FramesState {
-                leaf: self.sample_view.ip().filter(|_| !has_addresses),
-                mode,
-                spaces: [Some(self.session.kernel()), process, overlaid].map(version),
-            },
-        })
-    }
-
     /// Returns the branches of an LBR callchain, and the number of callchain words before them.
     fn lbr(&self, words: &Words<'_>) -> (Lbr, Option<usize>) {
         let none = (Lbr::default(), None);
@@ -112,31 +81,6 @@ impl<'a> Sample<'a> {
 
 fn is_address(word: u64) -> bool {
     CallchainContext::of(word).is_none()
-}
-
-fn is_guest(mode: CpuMode) -> bool {
-    matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER)
-}
-
-/// What the [frames](Sample::frames) of a sample depend on: samples of a session with equal keys
-/// have equal frames, and [`Sample::behind_kernel`] returns the same for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FramesKey<'a> {
-    /// The words of the callchain in the byte order of the recording, with its markers.
-    pub words: &'a [u8],
-    /// Everything else.
-    pub state: FramesState,
-}
-
-/// What the [frames](Sample::frames) of a sample depend on except for its callchain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FramesState {
-    /// The instruction pointer, if there is no callchain.
-    leaf: Option<u64>,
-    mode: CpuMode,
-    /// The [versions](Space::version) of the mappings of the kernel, of the process, and of its
-    /// earlier programs.
-    spaces: [u64; 3],
 }
 
 /// The remaining frames of an LBR callchain.
