@@ -24,15 +24,14 @@ pub use directory::Directory;
 pub use file_set::{FileSet, Published};
 pub use filtered::{Accepts, RecordFilter};
 pub use gaps::{Gap, Gaps};
-pub use input::{BoxedSource, Input, Written};
+pub use input::{BoxedSource, Combined, Input, Written};
 pub use input_source::{InputSource, ReadToEnd, each_record};
 pub use output::{Complete, Output};
 pub use output_directory::OutputDirectory;
-pub use reader::Watch;
+pub use reader::{Size, Watch};
 pub use skim::Extent;
 
 pub(crate) use output::in_temporary;
-pub(crate) use reader::Size;
 pub(crate) use spool::{failed as temporary_file_failed, temporary_file};
 
 use std::fs::{self, File};

@@ -11,7 +11,7 @@ mod pump;
 mod shared_bytes;
 mod stage;
 pub mod to_directory;
-pub(crate) mod to_parts;
+pub mod to_parts;
 mod watched;
 
 use std::fs::File;
@@ -41,6 +41,7 @@ use chain::Step;
 pub(crate) use chain::compression;
 pub use converted::{Converted, Ending};
 pub use link::{CompressedRecords, Link};
+pub use opened::opened;
 use opened::{Opened, Ready, check_ahead, look_ahead};
 use pump::pump;
 

@@ -23,9 +23,9 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{Input, OutputDirectory};
 use crate::leftover::Leftover;
-use crate::pipeline::Stage;
-use crate::pipeline::to_parts::{PartConversion, Written, opened};
-use crate::stages::slice::{Decisions, PartNumber, Select};
+use crate::pipeline::to_parts::{PartConversion, PartNumber, WrittenPart};
+use crate::pipeline::{Stage, opened};
+use crate::stages::slice::{Decisions, Select};
 use crate::support::files::date;
 use crate::support::os::open_files;
 
@@ -173,14 +173,14 @@ impl Split {
         let decisions = Arc::new(decisions);
         let files = names::of(&decisions);
         let conversion = PartConversion {
-            decisions: decisions.clone(),
+            division: decisions.clone(),
             stages,
             to: self.to,
         };
         let count = PartNumber::try_from(files.len()).unwrap_or(PartNumber::MAX);
         let at_once = at_once(&recording);
         let mut summary = None;
-        let mut written: Vec<Written> = Vec::new();
+        let mut written: Vec<WrittenPart> = Vec::new();
         for first in (0..count).step_by(at_once) {
             let end = usize::from(first).saturating_add(at_once);
             let end = PartNumber::try_from(end).unwrap_or(count).min(count);
@@ -243,7 +243,7 @@ fn at_once(recording: &Recording) -> usize {
 
 /// Returns the notes that all parts have in common, and how many others there are. The index
 /// contains all of them.
-fn common_notes(written: &[Written]) -> Vec<String> {
+fn common_notes(written: &[WrittenPart]) -> Vec<String> {
     let Some((first, rest)) = written.split_first() else {
         return Vec::new();
     };

@@ -19,7 +19,6 @@ use super::directory::{self, Directory};
 use super::input_source::InputSource;
 use super::reader::{Meter, Size, Stream, Watch};
 use crate::error::{Error, Result};
-use crate::merge::Plan;
 
 /// Number of bytes that are passed at once.
 const BLOCK: usize = 256 << 10;
@@ -75,10 +74,36 @@ pub(super) enum Kind {
     DamagedDirectory(Directory, Vec<Foreknown>),
     /// A file of a directory, and `data`, which contains the events of its records.
     Beside(Bytes, Bytes),
-    /// Several recordings, merged by a plan.
-    Merged(Plan),
+    /// Several recordings that are read as one.
+    Combined(Box<dyn Combined>),
     /// A reader that the caller supplies.
     Records(BoxedSource),
+}
+
+/// Several recordings that are read as one, such as merged ones.
+pub trait Combined: Send {
+    /// Returns the same recordings again; `None` if they can be read only once.
+    fn again(&self) -> Option<Box<dyn Combined>>;
+
+    /// Returns the size of the recordings in bytes, if it is known.
+    fn size(&self) -> Option<u64>;
+
+    /// Returns when the newest of the recordings was written; `None` if that of one is not known.
+    fn written(&self) -> Option<Written>;
+
+    /// Returns the inputs in the order in which [`reader`](Self::reader) takes their readers. All
+    /// are read at the same time.
+    ///
+    /// # Errors
+    /// An input cannot be opened again.
+    fn inputs(&self) -> Result<Vec<Input>>;
+
+    /// Returns the reader of the recording, which reads from `readers` of the
+    /// [`inputs`](Self::inputs), within `limits`.
+    ///
+    /// # Errors
+    /// An input cannot be read or is corrupt.
+    fn reader(&self, readers: Vec<BoxedSource>, limits: Limits) -> Result<BoxedSource>;
 }
 
 impl Kind {
@@ -93,7 +118,7 @@ impl Kind {
                 Kind::DamagedDirectory(directory.clone(), foreknown.clone())
             }
             Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
-            Kind::Merged(plan) => Kind::Merged(plan.again()?),
+            Kind::Combined(inputs) => Kind::Combined(inputs.again()?),
         })
     }
 }
@@ -114,16 +139,16 @@ impl Input {
         matches!(self.kind, Kind::Records(_))
     }
 
-    /// Reads several recordings by a plan.
-    pub(crate) fn merged(plan: Plan) -> Input {
+    /// Reads several recordings as one.
+    pub fn combined(inputs: Box<dyn Combined>) -> Input {
         Input {
-            written: plan.written(),
-            ..Kind::Merged(plan).into()
+            written: inputs.written(),
+            ..Kind::Combined(inputs).into()
         }
     }
 
     /// Returns the limits of the readers.
-    pub(crate) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         self.limits
     }
 
@@ -150,7 +175,7 @@ impl Input {
 
     /// Returns the size of the input in bytes; for a stream, the number of bytes read up to the
     /// time of the query.
-    pub(crate) fn size(&self) -> Size {
+    pub fn size(&self) -> Size {
         let known = match &self.kind {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => {
                 Source::len(file).ok()
@@ -159,7 +184,7 @@ impl Input {
             Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
                 directory.len().ok()
             }
-            Kind::Merged(plan) => plan.len(),
+            Kind::Combined(inputs) => inputs.size(),
         };
         Size {
             known,
@@ -396,9 +421,9 @@ impl Input {
             Kind::DamagedDirectory(directory, foreknown) => Box::new(directory::salvaged_reader(
                 &directory, &foreknown, limits, meter,
             )?),
-            Kind::Merged(plan) => {
-                let inputs = plan.inputs().collect::<Result<Vec<_>>>()?;
-                plan.reader(readers_of(inputs, limits, &meter)?, limits)?
+            Kind::Combined(combined) => {
+                let readers = readers_of(combined.inputs()?, limits, &meter)?;
+                combined.reader(readers, limits)?
             }
             Kind::Records(records) => records,
         };

@@ -300,7 +300,7 @@ impl InputSource {
 
     /// Returns whether the input consists of several recordings, which are merged.
     pub(crate) fn is_merged(&self) -> bool {
-        matches!(self.kind, Some(Kind::Merged(_)))
+        matches!(self.kind, Some(Kind::Combined(_)))
     }
 
     /// Returns whether the input is the readable part of a damaged recording.
@@ -329,7 +329,7 @@ impl InputSource {
             Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
                 Some(&**directory.data())
             }
-            Kind::Stream(_) | Kind::Merged(_) | Kind::Records(_) => None,
+            Kind::Stream(_) | Kind::Combined(_) | Kind::Records(_) => None,
         }
     }
 

@@ -23,19 +23,19 @@ pub trait Watch: Send + Sync {
 }
 
 /// The size of an input.
-pub(crate) struct Size {
+pub struct Size {
     pub(super) known: Option<u64>,
     pub(super) streamed: Arc<AtomicU64>,
 }
 
 impl Size {
     /// Returns the number of bytes, unless the input is a stream.
-    pub(crate) fn known(&self) -> Option<u64> {
+    pub fn known(&self) -> Option<u64> {
         self.known
     }
 
     /// Returns the number of bytes; for a stream, the bytes read so far.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.known
             .unwrap_or_else(|| self.streamed.load(Ordering::Relaxed))
     }

@@ -34,7 +34,7 @@ mod spans;
 mod survey;
 mod tracing;
 
-pub(crate) use plan::Plan;
+use plan::Plan;
 
 use crate::error::{Error, Result};
 use crate::io::Input;
@@ -102,7 +102,7 @@ impl Merge {
             _ => {
                 let (plan, notes) = Plan::of(self, inputs)?;
                 Ok(Merged {
-                    input: Input::merged(plan),
+                    input: Input::combined(Box::new(plan)),
                     notes,
                 })
             }

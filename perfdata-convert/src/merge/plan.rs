@@ -20,7 +20,7 @@ use super::source::MergedRecords;
 use super::survey::Survey;
 use super::{Align, Merge, events, features, kernel};
 use crate::error::{Result, Step};
-use crate::io::{BoxedSource, Input, Written};
+use crate::io::{BoxedSource, Combined, Input, Written};
 
 /// Distance of the process IDs of two machines: the kernel's PID_MAX_LIMIT.
 const PIDS: u32 = 1 << 22;
@@ -31,7 +31,7 @@ const BPF_IDS: u32 = 1 << 24;
 const MACHINES: u32 = 1 << 9;
 
 /// Several inputs, and how they become one recording. Can be read more than once.
-pub(crate) struct Plan {
+pub(super) struct Plan {
     /// The inputs in the order in which they start.
     inputs: Vec<Input>,
     decided: Arc<Decided>,
@@ -189,26 +189,20 @@ impl Plan {
             }),
         })
     }
+}
 
-    /// Returns the inputs in the order in which [`reader`](Self::reader) takes their readers: those
-    /// with AUX data are read twice.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = Result<Input>> {
+impl Combined for Plan {
+    /// Returns the inputs. Those with AUX data are read twice.
+    fn inputs(&self) -> Result<Vec<Input>> {
         let lanes = self.inputs.iter().zip(&self.decided.lanes);
-        lanes.flat_map(|(input, lane)| {
+        let inputs = lanes.flat_map(|(input, lane)| {
             let times = if lane.has_aux { 2 } else { 1 };
             (0..times).map(move |_| again(input))
-        })
+        });
+        inputs.collect()
     }
 
-    /// Returns the merged records, read by readers of the [`inputs`](Self::inputs).
-    ///
-    /// # Errors
-    /// An input cannot be read or is corrupt.
-    pub(crate) fn reader(
-        &self,
-        readers: impl IntoIterator<Item = BoxedSource>,
-        limits: Limits,
-    ) -> Result<BoxedSource> {
+    fn reader(&self, readers: Vec<BoxedSource>, limits: Limits) -> Result<BoxedSource> {
         let Decided {
             recording,
             lanes: sources,
@@ -244,26 +238,23 @@ impl Plan {
         Ok(Box::new(merged))
     }
 
-    /// Returns the same inputs again.
-    pub(crate) fn again(&self) -> Option<Plan> {
-        Some(Plan {
+    fn again(&self) -> Option<Box<dyn Combined>> {
+        Some(Box::new(Plan {
             inputs: self
                 .inputs
                 .iter()
                 .map(Input::again)
                 .collect::<Option<_>>()?,
             decided: self.decided.clone(),
-        })
+        }))
     }
 
-    /// Returns when the newest of the inputs was written; `None` if that of one is not known.
-    pub(crate) fn written(&self) -> Option<Written> {
+    fn written(&self) -> Option<Written> {
         let all: Option<Vec<Written>> = self.inputs.iter().map(Input::written).collect();
         all?.into_iter().max_by_key(|written| written.modified)
     }
 
-    /// Returns the size of the inputs in bytes.
-    pub(crate) fn len(&self) -> Option<u64> {
+    fn size(&self) -> Option<u64> {
         self.inputs.iter().try_fold(0_u64, |sum, input| {
             Some(sum.saturating_add(input.size().known()?))
         })

@@ -132,3 +132,14 @@ pub(super) fn late_events(source: &InputSource) -> Result<Events> {
     while reader.next_chunk()?.is_some() {}
     Ok(reader.recording().events.clone())
 }
+
+/// Returns an open input without its reader, and the model before the first record.
+///
+/// # Errors
+/// As [`Input::reader`].
+pub fn opened(input: Input) -> Result<(InputSource, Recording)> {
+    let Opened {
+        source, recording, ..
+    } = Opened::new(input, true)?;
+    Ok((source, recording))
+}

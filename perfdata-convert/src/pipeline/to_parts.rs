@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::SampleTime;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
@@ -22,29 +23,121 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::io::{Input, InputSource};
+use crate::io::{Input, InputSource, RecordFilter};
 use crate::stages::from_directory::FromDirectory;
 use crate::stages::sample_times::UpdateTimes;
-use crate::stages::slice::{Decisions, Outlets, PartNumber, Router, drop_build_ids};
 use crate::stages::standard_layout::StandardLayout;
 use crate::stages::to_pipe;
 use crate::support::os::private;
 
+/// The number of a part.
+pub type PartNumber = u16;
+
+/// How a recording is divided.
+pub trait Division: Send + Sync {
+    /// Returns a filter of the records of a part.
+    fn filter(self: Arc<Self>, part: PartNumber) -> RecordFilter;
+
+    /// Returns the times of all samples of the recording; `None` if there are none.
+    fn times(&self) -> Option<SampleTime>;
+
+    /// Removes what only other parts need from the metadata of a part.
+    ///
+    /// # Errors
+    /// A changed section is too large.
+    fn reduce(&self, part: PartNumber, recording: &mut Recording) -> Result<()>;
+
+    /// Returns what passes the records to the parts. May read `source`.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    fn router(
+        self: Arc<Self>,
+        source: &InputSource,
+        recording: &Recording,
+    ) -> Result<Box<dyn Router>>;
+}
+
+/// Passes the records of a recording to its parts. Receives all records, without compression.
+pub trait Router {
+    /// Passes a record to the parts that contain it.
+    ///
+    /// # Errors
+    /// The record cannot be divided, or an output cannot be written.
+    fn record(&mut self, record: &RawRecord<'_>, outlets: &mut dyn Outlets) -> Result<()>;
+
+    /// Passes several records.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn records(&mut self, batch: &RecordBatch<'_>, outlets: &mut dyn Outlets) -> Result<()>;
+
+    /// Passes a part of the payload of the last record.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn payload(&mut self, bytes: &[u8], outlets: &mut dyn Outlets) -> Result<()>;
+
+    /// Returns a note for the user.
+    fn note(&self) -> Option<String>;
+}
+
+/// The destinations of the parts of a recording.
+pub trait Outlets {
+    /// Returns the parts that are written.
+    fn parts(&self) -> Range<PartNumber>;
+
+    /// Returns the recording before it is divided, as far as it is known.
+    fn recording(&self) -> &Recording;
+
+    /// Returns the limits of the reader.
+    fn limits(&self) -> Limits;
+
+    /// Sets the offset of the current record, for messages about records derived from it.
+    fn at(&mut self, offset: u64);
+
+    /// Forwards several records to a part.
+    ///
+    /// # Errors
+    /// The errors of the stages of the part, or its output cannot be written.
+    fn records(&mut self, part: PartNumber, batch: &RecordBatch<'_>) -> Result<()>;
+
+    /// Forwards a record to a part.
+    ///
+    /// # Errors
+    /// As [`records`](Self::records).
+    fn record(&mut self, part: PartNumber, record: &RawRecord<'_>) -> Result<()>;
+
+    /// Encodes a changed record, and forwards it to a part.
+    ///
+    /// # Errors
+    /// As [`records`](Self::records).
+    fn write(&mut self, part: PartNumber, record: &Record) -> Result<()>;
+
+    /// Forwards a piece of the payload of the last record to a part.
+    ///
+    /// # Errors
+    /// As [`records`](Self::records).
+    fn payload(&mut self, part: PartNumber, bytes: &[u8]) -> Result<()>;
+}
+
 /// What every part becomes.
-pub(crate) struct PartConversion<'a> {
-    pub(crate) decisions: Arc<Decisions>,
+pub struct PartConversion<'a> {
+    /// How the recording is divided.
+    pub division: Arc<dyn Division>,
     /// Returns the stages of a part.
-    pub(crate) stages: &'a dyn Fn() -> Result<Vec<Box<dyn Stage>>>,
-    pub(crate) to: ContainerKind,
+    pub stages: &'a dyn Fn() -> Result<Vec<Box<dyn Stage>>>,
+    /// The container of a part.
+    pub to: ContainerKind,
 }
 
 /// A part that was written.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub struct WrittenPart {
     /// Size of the file in bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Notes of its stages.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl PartConversion<'_> {
@@ -53,12 +146,12 @@ impl PartConversion<'_> {
     ///
     /// # Errors
     /// The input cannot be read or converted, or an output cannot be written.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         input: Input,
         numbers: Range<PartNumber>,
         path_of: impl Fn(PartNumber) -> PathBuf,
-    ) -> Result<(Summary, Vec<Written>)> {
+    ) -> Result<(Summary, Vec<WrittenPart>)> {
         let Opened {
             mut reader,
             source,
@@ -70,8 +163,11 @@ impl PartConversion<'_> {
         shared_bytes::check_parts(reader.container_layout())?;
         let mut container_layout = reader.container_layout().clone();
         let compressed = first_compressed(&source, &recording).map_err(Error::of_records)?;
-        let router =
-            Router::new(self.decisions.clone(), &source, &recording).map_err(Error::of_records)?;
+        let router = self
+            .division
+            .clone()
+            .router(&source, &recording)
+            .map_err(Error::of_records)?;
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         if let Some(directory) = source.directory() {
             stages.push(Box::new(FromDirectory::new(directory)));
@@ -84,7 +180,7 @@ impl PartConversion<'_> {
         for number in numbers.clone() {
             let others = list.first().map_or(&[][..], |first| &first.begun.steps);
             let part = PartOf {
-                decisions: self.decisions.clone(),
+                division: self.division.clone(),
                 number,
                 compressed,
             };
@@ -136,7 +232,7 @@ impl PartConversion<'_> {
         others: &[Step],
     ) -> Result<Begun> {
         let from = Form::of(recording, container_layout).container;
-        let filtered = source.filtered(Decisions::filter(part.decisions.clone(), part.number));
+        let filtered = source.filtered(part.division.clone().filter(part.number));
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(part)];
         stages.extend((self.stages)()?);
         if stages
@@ -147,7 +243,7 @@ impl PartConversion<'_> {
             return Err(Error::Refused(what.into()));
         }
         look_ahead(&mut stages, &filtered, recording, self.to).map_err(Error::of_records)?;
-        UpdateTimes::behind(self.decisions.times.clone(), &mut stages, from, self.to);
+        UpdateTimes::behind(self.division.times(), &mut stages, from, self.to);
         add_container(&mut stages, from, self.to, None, source.limits());
         if self.to == ContainerKind::File {
             add_file_features(&mut stages, recording, from);
@@ -162,14 +258,6 @@ impl PartConversion<'_> {
             layout,
         })
     }
-}
-
-/// Returns an open input without its reader, and the model before the first record.
-pub(crate) fn opened(input: Input) -> Result<(InputSource, Recording)> {
-    let Opened {
-        source, recording, ..
-    } = Opened::new(input, true)?;
-    Ok((source, recording))
 }
 
 /// The stages of a part, which received the model.
@@ -216,7 +304,7 @@ impl Stage for Open {
 
 /// The first stage of a part: removes what only the other parts need from the model.
 struct PartOf {
-    decisions: Arc<Decisions>,
+    division: Arc<dyn Division>,
     number: PartNumber,
     /// The type of the records that are compressed in the input.
     compressed: Option<RecordType>,
@@ -236,7 +324,7 @@ impl Stage for PartOf {
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
-        drop_build_ids(&self.decisions, self.number, recording)
+        self.division.reduce(self.number, recording)
     }
 
     fn wants(&self, _: RecordType) -> bool {
@@ -244,7 +332,7 @@ impl Stage for PartOf {
     }
 
     fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
-        drop_build_ids(&self.decisions, self.number, recording)
+        self.division.reduce(self.number, recording)
     }
 }
 
@@ -331,7 +419,7 @@ impl<'a> Output<'a> {
     }
 
     /// Completes the file. `before` is the recording of the input.
-    fn finish(self, before: &Recording, source: &InputSource) -> Result<(Written, Recording)> {
+    fn finish(self, before: &Recording, source: &InputSource) -> Result<(WrittenPart, Recording)> {
         let Output {
             begun,
             mut writer,
@@ -357,7 +445,7 @@ impl<'a> Output<'a> {
         let notes = steps
             .iter()
             .flat_map(|step| step.note().into_iter().chain(step.stage.notes()));
-        let written = Written {
+        let written = WrittenPart {
             bytes: file.metadata().map_err(Error::io(&path))?.len(),
             notes: notes.collect(),
         };
@@ -437,7 +525,7 @@ impl Outlets for Outputs<'_> {
 
 /// The end of the stages before the parts.
 struct Divider<'a> {
-    router: Router,
+    router: Box<dyn Router>,
     outputs: Outputs<'a>,
 }
 

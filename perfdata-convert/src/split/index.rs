@@ -8,7 +8,7 @@ use super::PartReport;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::json::Json;
-use crate::pipeline::to_parts::Written;
+use crate::pipeline::to_parts::WrittenPart;
 use crate::stages::slice::{By, Decisions, PartKey};
 use crate::support::os::private;
 
@@ -18,7 +18,7 @@ pub(super) fn write(
     by: By,
     decisions: &Decisions,
     parts: &[PartReport],
-    written: &[Written],
+    written: &[WrittenPart],
 ) -> Result<()> {
     let mut json = Json::pretty();
     json.object("");

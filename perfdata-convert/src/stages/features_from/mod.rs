@@ -22,7 +22,7 @@ use perfdata_tracepoint::{Formats, Like};
 use super::tracepoint_formats::{has_only_common_formats, is_made_name};
 use crate::error::Result;
 use crate::io::{Input, InputSource};
-use crate::pipeline::to_parts::opened;
+use crate::pipeline::opened;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 use crate::verify::lacks_tracing_data;
 use evidence::{Evidence, Tracepoint, refused};

@@ -12,9 +12,9 @@ use perfdata_core::Events;
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{RawRecord, ReadValue, Sample, SampleView};
 
-use super::decisions::PartNumber;
 use crate::count::number_of;
 use crate::error::{Error, Result};
+use crate::pipeline::to_parts::PartNumber;
 
 /// The counters so far.
 #[derive(Debug, Default)]

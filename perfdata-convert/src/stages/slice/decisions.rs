@@ -16,9 +16,7 @@ use super::tasks::Tasks;
 use super::time_ranges::TimeRange;
 use crate::count::number_of;
 use crate::io::{Gaps, RecordFilter};
-
-/// The number of a part.
-pub(crate) type PartNumber = u16;
+use crate::pipeline::to_parts::PartNumber;
 
 /// What the parts contain.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::decisions::PartNumber;
+use crate::pipeline::to_parts::PartNumber;
 
 /// Thread ID and cookie.
 type Key = (u32, u64);

@@ -46,18 +46,19 @@ use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::feature::{Feature, FeatureId};
+use perfdata_core::feature::{Feature, FeatureId, SampleTime};
 use perfdata_core::read::{Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 
 use crate::count::number_of;
 use crate::error::Result;
 use crate::io::{Gaps, InputSource, RecordFilter};
+use crate::pipeline::to_parts::{self, Division, Outlets, PartNumber};
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 #[cfg(test)]
 pub(crate) use decisions::Part;
-pub(crate) use decisions::{Decisions, PartKey, PartNumber};
-pub(crate) use router::{Outlets, Router};
+pub(crate) use decisions::{Decisions, PartKey};
+use router::Router;
 
 /// Keeps the samples that meet conditions, and what perf needs to show them.
 ///
@@ -109,7 +110,7 @@ impl Slice {
 }
 
 /// Removes the build IDs of objects that only processes map which `part` does not need.
-pub(crate) fn drop_build_ids(
+fn drop_build_ids(
     decisions: &Decisions,
     part: PartNumber,
     recording: &mut Recording,
@@ -129,6 +130,28 @@ pub(crate) fn drop_build_ids(
         recording.features.insert(FeatureId::BUILD_ID, bytes);
     }
     Ok(())
+}
+
+impl Division for Decisions {
+    fn filter(self: Arc<Self>, part: PartNumber) -> RecordFilter {
+        Decisions::filter(self, part)
+    }
+
+    fn times(&self) -> Option<SampleTime> {
+        self.times.clone()
+    }
+
+    fn reduce(&self, part: PartNumber, recording: &mut Recording) -> Result<()> {
+        drop_build_ids(self, part, recording)
+    }
+
+    fn router(
+        self: Arc<Self>,
+        source: &InputSource,
+        recording: &Recording,
+    ) -> Result<Box<dyn to_parts::Router>> {
+        Ok(Box::new(Router::new(self, source, recording)?))
+    }
 }
 
 /// The rest of the pipeline, as the destination of the only part.

@@ -7,10 +7,11 @@ use foldhash::fast::RandomState;
 use perfdata_session::CommId;
 
 use super::by::By;
-use super::decisions::{Divided, PartNumber, SHARED};
+use super::decisions::{Divided, SHARED};
 use super::numbers::{Bits, Ordinals};
 use crate::count::number_of;
 use crate::error::{Error, Result};
+use crate::pipeline::to_parts::PartNumber;
 
 /// What the samples of a part have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

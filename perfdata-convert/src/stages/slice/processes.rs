@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use perfdata_session::Machine;
 
-use super::decisions::PartNumber;
 use super::numbers::{Bits, Numbers};
+use crate::pipeline::to_parts::PartNumber;
 
 /// The processes of a recording so far, and the numbers of their records. Records must be passed in
 /// time order.

@@ -1,35 +1,19 @@
 //! The second pass over a recording: passes each record to the parts that contain it.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::attr::SampleType;
-use perfdata_core::read::{Limits, RecordBatch};
-use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_core::read::RecordBatch;
+use perfdata_core::record::{Body, RawRecord, RecordType};
 
 use super::aux_cuts::{self, AuxCuts, Cut};
 use super::counters::{self, Counters};
-use super::decisions::{Decisions, PartKey, PartNumber, SHARED};
+use super::decisions::{Decisions, PartKey, SHARED};
 use super::survey;
 use crate::error::Result;
 use crate::io::{Gaps, InputSource};
-
-/// The destinations of the parts of a recording.
-pub(crate) trait Outlets {
-    /// Returns the parts that are written.
-    fn parts(&self) -> Range<PartNumber>;
-    /// Returns the recording before it is divided, as far as it is known.
-    fn recording(&self) -> &Recording;
-    fn limits(&self) -> Limits;
-    /// Sets the current record, for messages about records derived from it.
-    fn at(&mut self, offset: u64);
-    fn records(&mut self, part: PartNumber, batch: &RecordBatch<'_>) -> Result<()>;
-    fn record(&mut self, part: PartNumber, record: &RawRecord<'_>) -> Result<()>;
-    /// Encodes a changed record.
-    fn write(&mut self, part: PartNumber, record: &Record) -> Result<()>;
-    fn payload(&mut self, part: PartNumber, bytes: &[u8]) -> Result<()>;
-}
+use crate::pipeline::to_parts::{self, Outlets, PartNumber};
 
 /// Where a record goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +28,7 @@ enum To {
 
 /// Passes the records of a recording to its parts. Receives all records, without compression.
 #[derive(Debug)]
-pub(crate) struct Router {
+pub(super) struct Router {
     decisions: Arc<Decisions>,
     cuts: AuxCuts,
     /// Whether the recording has samples with counter values.
@@ -144,7 +128,7 @@ impl Router {
     pub(crate) fn records(
         &mut self,
         batch: &RecordBatch<'_>,
-        outlets: &mut impl Outlets,
+        outlets: &mut (impl Outlets + ?Sized),
     ) -> Result<()> {
         self.pass_gaps(batch.offset());
         let mut rest = *batch;
@@ -170,7 +154,7 @@ impl Router {
     pub(crate) fn record(
         &mut self,
         record: &RawRecord<'_>,
-        outlets: &mut impl Outlets,
+        outlets: &mut (impl Outlets + ?Sized),
     ) -> Result<()> {
         self.pass_gaps(record.offset);
         let to = self.to(record.kind, self.number);
@@ -178,7 +162,11 @@ impl Router {
     }
 
     /// Processes a part of the payload of the last record.
-    pub(crate) fn payload(&mut self, bytes: &[u8], outlets: &mut impl Outlets) -> Result<()> {
+    pub(crate) fn payload(
+        &mut self,
+        bytes: &[u8],
+        outlets: &mut (impl Outlets + ?Sized),
+    ) -> Result<()> {
         for &(part, cut) in &self.receivers {
             outlets.payload(part, cut.of(self.cut_at, bytes))?;
         }
@@ -206,7 +194,12 @@ impl Router {
     }
 
     /// Processes records that go to the same place.
-    fn run(&mut self, to: To, run: &RecordBatch<'_>, outlets: &mut impl Outlets) -> Result<()> {
+    fn run(
+        &mut self,
+        to: To,
+        run: &RecordBatch<'_>,
+        outlets: &mut (impl Outlets + ?Sized),
+    ) -> Result<()> {
         match to {
             To::Special => {
                 for record in run.iter() {
@@ -265,7 +258,11 @@ impl Router {
     }
 
     /// Processes a record whose content or position matters.
-    fn special(&mut self, record: &RawRecord<'_>, outlets: &mut impl Outlets) -> Result<()> {
+    fn special(
+        &mut self,
+        record: &RawRecord<'_>,
+        outlets: &mut (impl Outlets + ?Sized),
+    ) -> Result<()> {
         let number = self.number;
         let ordinal = self.ordinal;
         self.count(record.kind);
@@ -311,7 +308,11 @@ impl Router {
     }
 
     /// Processes a FINISHED_ROUND record. A round of which nothing is left only delays perf.
-    fn end_round(&mut self, record: &RawRecord<'_>, outlets: &mut impl Outlets) -> Result<()> {
+    fn end_round(
+        &mut self,
+        record: &RawRecord<'_>,
+        outlets: &mut (impl Outlets + ?Sized),
+    ) -> Result<()> {
         let all = std::mem::take(&mut self.in_round);
         for part in outlets.parts() {
             let kept = self.kept_in_round.get_mut(usize::from(part));
@@ -329,7 +330,7 @@ impl Router {
         record: &RawRecord<'_>,
         number: u64,
         part: PartNumber,
-        outlets: &mut impl Outlets,
+        outlets: &mut (impl Outlets + ?Sized),
     ) -> Result<()> {
         let cut = self.cuts.get(self.decisions.span_of(part), number);
         if cut.len == 0 {
@@ -351,7 +352,7 @@ impl Router {
         &mut self,
         record: &RawRecord<'_>,
         number: u64,
-        outlets: &mut impl Outlets,
+        outlets: &mut (impl Outlets + ?Sized),
     ) -> Result<()> {
         let decisions = self.decisions.clone();
         self.in_round = self.in_round.saturating_add(1);
@@ -405,5 +406,23 @@ impl Decisions {
             true => usize::from(part),
             false => 0,
         }
+    }
+}
+
+impl to_parts::Router for Router {
+    fn record(&mut self, record: &RawRecord<'_>, outlets: &mut dyn Outlets) -> Result<()> {
+        Router::record(self, record, outlets)
+    }
+
+    fn records(&mut self, batch: &RecordBatch<'_>, outlets: &mut dyn Outlets) -> Result<()> {
+        Router::records(self, batch, outlets)
+    }
+
+    fn payload(&mut self, bytes: &[u8], outlets: &mut dyn Outlets) -> Result<()> {
+        Router::payload(self, bytes, outlets)
+    }
+
+    fn note(&self) -> Option<String> {
+        Router::note(self)
     }
 }

@@ -18,7 +18,7 @@ use perfdata_session::Machine;
 use super::aux_data::AuxData;
 use super::by::By;
 use super::counters::CounterOrder;
-use super::decisions::{Decisions, Part, PartNumber};
+use super::decisions::{Decisions, Part};
 use super::deferred::{Chain, Deferred};
 use super::lists::Patterns;
 use super::parts::{Facts, Key, Parts};
@@ -29,6 +29,7 @@ use super::select::{Conditions, Select, of_counters};
 use super::tasks::Tasks;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, InputSource};
+use crate::pipeline::to_parts::PartNumber;
 use crate::stages::sample_times::SampleTimes;
 use task::is_of_task;
 
