@@ -93,9 +93,9 @@ pub enum Step {
     /// `jit::Jit::with_clock_offset` of perfdata-inject.
     JitClockOffset,
     /// Align the recordings by the time of day, or put one after the other:
-    /// [`Align`](crate::merge::Align).
+    /// `merge::Align` of perfdata-edit.
     InOrder,
-    /// Move the kernel of the later recordings: [`Merge::rebase_kernel`](crate::merge::Merge).
+    /// Move the kernel of the later recordings: `merge::Merge::rebase_kernel` of perfdata-edit.
     RebaseKernel,
     /// A solution that only the caller knows, in its own words.
     Other(String),

@@ -32,7 +32,7 @@ pub use reader::{Size, Watch};
 pub use skim::Extent;
 
 pub(crate) use output::in_temporary;
-pub(crate) use spool::{failed as temporary_file_failed, temporary_file};
+pub(crate) use spool::temporary_file;
 
 use std::fs::{self, File};
 use std::io::{self, Read};

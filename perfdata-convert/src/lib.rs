@@ -47,11 +47,8 @@ pub mod interrupt;
 pub mod io;
 pub mod json;
 pub mod leftover;
-pub mod merge;
 pub mod pipeline;
 pub mod recover;
-mod sorting;
-pub mod split;
 pub mod stages;
 #[doc(hidden)]
 pub mod support;

@@ -30,7 +30,7 @@ const STORED: usize = 96;
 /// task, with the period and the time of the former; drops those of `sched:sched_switch` and
 /// `sched:sched_process_exit` themselves. Other records pass.
 ///
-/// The records must be in the order of time: see [`Sort`](perfdata_convert::stages::sort::Sort).
+/// The records must be in the order of time: see `perfdata_edit::sort::Sort`.
 #[derive(Debug, Default)]
 pub struct SchedStat {
     names: EventNames,

@@ -7,10 +7,10 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Input;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{self, Converted};
-use perfdata_convert::stages::slice::Patterns;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::RecordType;
+use perfdata_edit::slice::Patterns;
 use perfdata_export::{
     Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
 };

@@ -8,18 +8,18 @@ use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage, Summary, 
 use perfdata_convert::recover::{
     Recover, Recovery, convert_recovered, convert_recovered_to_directory,
 };
-use perfdata_convert::split::{self, Split};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
-use perfdata_convert::stages::slice::{By, Select, Slice};
-use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
+use perfdata_edit::slice::{By, Select, Slice};
+use perfdata_edit::sort::Sort;
+use perfdata_edit::split::{self, Split};
 use perfdata_inject::build_ids;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_inject::merge_deferred::MergeDeferred;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::stages::features_from::FeaturesFrom;
-use perfdata_convert::stages::thin::{StackSize, Thin};
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
+use perfdata_edit::thin::{StackSize, Thin};
 use perfdata_export::{Reason, Sources};
 use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_inject::callchains::Callchains;

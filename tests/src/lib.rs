@@ -54,6 +54,8 @@ mod documents {
     struct Convert;
     #[doc = include_str!("../../perfdata-inject/README.md")]
     struct Inject;
+    #[doc = include_str!("../../perfdata-edit/README.md")]
+    struct Edit;
     #[doc = include_str!("../../perfdata-sanitize/README.md")]
     struct Sanitize;
     #[doc = include_str!("../../perfdata-report/README.md")]

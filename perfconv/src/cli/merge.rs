@@ -3,7 +3,7 @@
 use clap::{Arg, Args, ValueEnum};
 
 use super::{ConvertArgs, input};
-use perfdata_convert::merge;
+use perfdata_edit::merge;
 
 /// How times become those of one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

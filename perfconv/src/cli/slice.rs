@@ -6,8 +6,8 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::read_at_most;
-use perfdata_convert::stages::slice::{Cpus, Ids, Patterns, Select, Sideband, TimeRanges};
 use perfdata_core::read::Limits;
+use perfdata_edit::slice::{Cpus, Ids, Patterns, Select, Sideband, TimeRanges};
 
 /// Heading of these options.
 pub const SLICE: &str = "Samples to keep";

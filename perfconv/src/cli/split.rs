@@ -4,7 +4,7 @@ use clap::{Arg, Args, ValueHint};
 
 use super::ConvertArgs;
 use super::slice::parse;
-use perfdata_convert::split::By;
+use perfdata_edit::split::By;
 
 /// Arguments of `split`.
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 //! The options that make samples smaller.
 
 use clap::Args;
-use perfdata_convert::stages::thin::{StackSize, part};
 use perfdata_core::attr::SampleType;
+use perfdata_edit::thin::{StackSize, part};
 use perfdata_recipe::Thinning;
 
 /// Heading of these options.

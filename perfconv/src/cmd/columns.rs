@@ -19,8 +19,8 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
 use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::pipeline::Converted;
-use perfdata_convert::stages::slice::Patterns;
 use perfdata_convert::support::os::private;
+use perfdata_edit::slice::Patterns;
 use perfdata_export::Symbolizer;
 use perfdata_recipe::{Ending, Export, Exported, OpenExport, failed};
 

@@ -11,7 +11,7 @@ use crate::cli::{Container, MergeArgs};
 use crate::messages::{Messages, Verbosity};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Output;
-use perfdata_convert::merge::{Merge, Merged};
+use perfdata_edit::merge::{Merge, Merged};
 
 /// Merges the recordings in `args`.
 pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {

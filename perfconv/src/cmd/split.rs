@@ -11,7 +11,7 @@ use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::OutputDirectory;
-use perfdata_convert::split::{Report, is_part};
+use perfdata_edit::split::{Report, is_part};
 
 /// Splits the recording in `args`.
 pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {

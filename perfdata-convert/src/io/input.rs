@@ -135,7 +135,7 @@ impl Input {
     }
 
     /// Returns whether this is a reader that the caller opened.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         matches!(self.kind, Kind::Records(_))
     }
 

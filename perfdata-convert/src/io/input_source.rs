@@ -274,8 +274,8 @@ impl InputSource {
     }
 
     /// Returns the place of the records of a single file in file mode, of which parts can be
-    /// [skipped](Self::without). `layout` is the file's.
-    pub(crate) fn place_of_records(&self, layout: &ContainerLayout) -> Option<FileSection> {
+    /// skipped. `layout` is the file's.
+    pub fn place_of_records(&self, layout: &ContainerLayout) -> Option<FileSection> {
         match (&self.kind, layout) {
             (Some(Kind::File(_)), ContainerLayout::File(layout)) if self.filters.is_empty() => {
                 layout.place(Part::Data)

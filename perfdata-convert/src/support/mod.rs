@@ -17,3 +17,5 @@ pub mod suggest;
 pub mod text;
 pub mod user_stack;
 pub mod values;
+
+pub use crate::stages::sample_times::SampleTimes;

@@ -35,7 +35,7 @@ use trace::Traces;
 /// Replaces the AUX data of Arm SPE by samples, and removes the records about AUX data, as
 /// `perf inject --itrace` does.
 ///
-/// The records must be in the order of time: see [`Sort`](perfdata_convert::stages::sort::Sort).
+/// The records must be in the order of time: see `perfdata_edit::sort::Sort`.
 #[derive(Debug)]
 pub struct Itrace {
     /// Which samples to make; `None`: the trace is not decoded.

@@ -1,8 +1,8 @@
 //! Traces of Arm SPE of any content.
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::sort::Sort;
 use perfdata_core::arm_spe::{RecordBuilder, Records};
+use perfdata_edit::sort::Sort;
 use perfdata_inject::itrace::{Itrace, ItraceOptions};
 
 use super::conversions::Bench;

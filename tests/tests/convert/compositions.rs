@@ -4,20 +4,20 @@
 use std::path::Path;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::Merge;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
-use perfdata_convert::stages::slice::{Select, Slice};
-use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
-use perfdata_convert::stages::thin::{StackSize, Thin, part};
 use perfdata_convert::verify::Report;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordingReader;
 use perfdata_core::record::RecordType;
+use perfdata_edit::merge::Merge;
+use perfdata_edit::slice::{Select, Slice};
+use perfdata_edit::sort::Sort;
+use perfdata_edit::thin::{StackSize, Thin, part};
 use perfdata_inject::callchains::Callchains;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_inject::merge_deferred::MergeDeferred;

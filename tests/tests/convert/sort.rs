@@ -7,8 +7,6 @@ use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::slice::{Select, Slice};
-use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
@@ -19,6 +17,8 @@ use perfdata_core::record::{
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian as Order, Event, Recording as Model};
+use perfdata_edit::slice::{Select, Slice};
+use perfdata_edit::sort::Sort;
 use perfdata_tests::convert::{Converted, Whole, convert, in_shell};
 use perfdata_tests::generate::{Generator, Mix};
 use perfdata_tests::is_thorough;

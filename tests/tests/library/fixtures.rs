@@ -87,6 +87,7 @@ fn windows_can_check_out_every_file() {
         "perfdata-core",
         "perfdata-demangle",
         "perfdata-export",
+        "perfdata-edit",
         "perfdata-inject",
         "perfdata-report",
         "perfdata-sanitize",

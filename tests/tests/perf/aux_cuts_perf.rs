@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_core::record::{AuxtracePrivate, Body, RawRecord, Record};
+use perfdata_edit::slice::{Select, Slice};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Endian, Recording};

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use perfdata_convert::stages::thin::Thin;
 use perfdata_core::attr::{HardwareEvent, SampleType, SoftwareEvent};
+use perfdata_edit::thin::Thin;
 use perfdata_sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_tests::convert::{Converted, convert};
 use perfdata_tests::judge::can_judge;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use perfdata_convert::error::Step;
 use perfdata_convert::pipeline::{Link, Stage};
-use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 use perfdata_core::record::{RawRecord, is_known_time};
+use perfdata_edit::slice::{Patterns, Select, Slice};
 use perfdata_tests::convert::convert;
 use perfdata_tests::generate::random::Random;
 use perfdata_tests::perf::{self, Output, Perf};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::is_known_time;
+use perfdata_edit::slice::{Patterns, Select, Slice};
 use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, PerfVersion, Recording};

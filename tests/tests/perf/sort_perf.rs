@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::sort::Sort;
+use perfdata_edit::sort::Sort;
 use perfdata_tests::convert::convert;
 use perfdata_tests::generate::{Generator, Mix};
 use perfdata_tests::perf::{self, Perf};

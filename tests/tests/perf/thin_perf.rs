@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use perfdata_convert::stages::thin::{StackSize, Thin, part};
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, EventType, SampleType};
 use perfdata_core::record::{
     Body, BranchEntry, BranchFlags, BranchStack, CallchainContext, CpuMode, Record, Sample, Tid,
 };
 use perfdata_core::wire::List;
 use perfdata_core::{Endian, Event, Recording as Model};
+use perfdata_edit::thin::{StackSize, Thin, part};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::judge::{self, can_judge};
 use perfdata_tests::perf::{self, Perf};

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::Endian as Order;
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_edit::sort::Sort;
 use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::synth::jitdump::{Dump, Header};

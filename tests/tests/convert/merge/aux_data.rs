@@ -3,9 +3,9 @@
 use std::fs;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::{Align, Merge};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RecordType};
+use perfdata_edit::merge::{Align, Merge};
 use perfdata_tests::convert::Whole;
 use perfdata_tests::recordings::in_parallel;
 use perfdata_tests::synth::attr::Stamp;

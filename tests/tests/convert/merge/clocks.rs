@@ -4,8 +4,8 @@ use std::fs;
 
 use perfdata_convert::error::Step;
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::{Align, Merge};
 use perfdata_core::record::{Body, Record};
+use perfdata_edit::merge::{Align, Merge};
 use perfdata_tests::convert::Whole;
 use perfdata_tests::recordings::fixture;
 use perfdata_tests::synth::attr::sample_type::*;

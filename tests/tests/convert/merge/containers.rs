@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::Merge;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
+use perfdata_edit::merge::Merge;
 use perfdata_tests::convert::Whole;
 use perfdata_tests::synth::attr::sample_type::*;
 

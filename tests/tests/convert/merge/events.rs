@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Mutex;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::Merge;
 use perfdata_core::header::ContainerKind;
+use perfdata_edit::merge::Merge;
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::{fixture, fixtures, in_parallel};
 use perfdata_tests::synth::attr::sample_type::*;

@@ -1,10 +1,10 @@
 //! Features of several recordings as one: BPF programs, formats of tracepoints, build IDs.
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::{Align, Merge};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::Body;
+use perfdata_edit::merge::{Align, Merge};
 use perfdata_tests::convert::Whole;
 use perfdata_tests::synth::attr::Stamp;
 use perfdata_tests::synth::buf::Buf;

@@ -10,11 +10,11 @@ mod order;
 mod sideband;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::{Merge, Merged};
 use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_edit::merge::{Merge, Merged};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::synth::attr::sample_type::*;
 use perfdata_tests::synth::attr::{Attr, Stamp};

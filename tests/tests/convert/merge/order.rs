@@ -4,10 +4,10 @@ use std::fs;
 use std::sync::Mutex;
 
 use perfdata_convert::io::Input;
-use perfdata_convert::merge::Merge;
-use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, Record, RecordType, is_known_time};
+use perfdata_edit::merge::Merge;
+use perfdata_edit::slice::{Select, Slice};
 use perfdata_tests::convert::{Whole, into_memory};
 use perfdata_tests::fuzz::Numbers;
 use perfdata_tests::recordings::{Recording, fixtures, in_parallel};

@@ -3,11 +3,11 @@
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::DecodeContext;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
+use perfdata_edit::slice::{Select, Slice};
 use perfdata_inject::build_ids::{
     BuildIds, KnownBuildIds, Resolver, Select as Objects, Storage, Sysroot,
 };
