@@ -167,9 +167,9 @@ impl Session {
         self.on_cpu.get(&cpu).copied()
     }
 
-    /// Returns all names of threads so far.
-    pub fn comms(&self) -> &[Box<[u8]>] {
-        self.threads.comms().list()
+    /// Returns all names of threads so far, in the order of their IDs.
+    pub fn comms(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.threads.comms().iter()
     }
 
     /// Returns a name of threads: any bytes except NUL, without a defined encoding.
@@ -186,13 +186,13 @@ impl Session {
     /// Returns the same without the first `count` ones. Later samples add mappings at the end.
     pub fn mappings_since(&self, count: usize) -> impl Iterator<Item = Mapping> {
         let list = &self.mappings;
-        (count..list.borrow().list.len()).map_while(|at| list.borrow().list.get(at).copied())
+        (count..list.borrow().0.len()).map_while(|at| list.borrow().0.get_index(at).copied())
     }
 
     /// Returns a mapping.
     #[inline]
     pub fn mapping(&self, id: MappingId) -> Option<Mapping> {
-        self.mappings.borrow().list.get(id.index()).copied()
+        self.mappings.borrow().0.get_index(id.index()).copied()
     }
 
     /// Returns the mapping of the image of the host's kernel at this time, whether an address was found
@@ -290,7 +290,7 @@ impl Session {
             self.processes.len().saturating_mul(process),
             self.removed.held(),
             self.dsos.held(),
-            self.mappings.borrow().list.len().saturating_mul(mapping),
+            self.mappings.borrow().0.len().saturating_mul(mapping),
             self.spaces.held(),
             self.told,
             self.build_ids.held(),

@@ -1,8 +1,7 @@
 //! Callchains as IDs: each callchain is a frame and the callchain of its caller.
 
-use std::collections::HashMap;
-
 use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use perfdata_core::Result;
 use perfdata_core::read::Limits;
 use perfdata_core::record::CpuMode;
@@ -29,8 +28,7 @@ pub struct Stack {
 /// A table of callchains without duplicates. Callers precede their callees.
 #[derive(Debug)]
 pub struct Stacks {
-    list: Vec<Stack>,
-    known: HashMap<Stack, StackId, RandomState>,
+    known: IndexSet<Stack, RandomState>,
     limits: Limits,
     /// Buffer for the frames of a callchain.
     frames: Vec<Stack>,
@@ -40,8 +38,7 @@ impl Stacks {
     /// Returns an empty table that can grow up to `limits`.
     pub fn new(limits: Limits) -> Self {
         Stacks {
-            list: Vec::new(),
-            known: HashMap::default(),
+            known: IndexSet::default(),
             limits,
             frames: Vec::new(),
         }
@@ -56,7 +53,6 @@ impl Stacks {
         frames: impl Iterator<Item = Frame<'a>>,
     ) -> Result<Option<StackId>> {
         let Stacks {
-            list,
             known,
             frames: scratch,
             ..
@@ -84,13 +80,7 @@ impl Stacks {
                 parent: id,
                 ..*frame
             };
-            // `entry` would reserve memory in the table even for known callchains.
-            id = known.get(&stack).copied().or_else(|| {
-                let new = StackId::of(list.len());
-                known.insert(stack, new);
-                list.push(stack);
-                Some(new)
-            });
+            id = Some(StackId::of(known.insert_full(stack).0));
         }
         self.limits
             .check_metadata("callchains", self.held() as u64)?;
@@ -99,12 +89,12 @@ impl Stacks {
 
     /// Returns the entry of `id`.
     pub fn get(&self, id: StackId) -> Option<&Stack> {
-        self.list.get(id.index())
+        self.known.get_index(id.index())
     }
 
-    /// Returns all entries.
-    pub fn list(&self) -> &[Stack] {
-        &self.list
+    /// Returns all entries, in the order of their IDs.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Stack> {
+        self.known.iter()
     }
 
     /// Returns the frames of a callchain, innermost first.
@@ -114,7 +104,7 @@ impl Stacks {
 
     /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
-        self.list
+        self.known
             .len()
             .saturating_mul(size_of::<Stack>().saturating_mul(2).saturating_add(16))
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use perfdata_core::record::{Task, Tid};
 
 use crate::dso::Machine;
@@ -244,8 +245,7 @@ impl Threads {
 /// Names of threads.
 #[derive(Debug, Default)]
 pub struct Comms {
-    list: Vec<Box<[u8]>>,
-    by_name: HashMap<Box<[u8]>, CommId, RandomState>,
+    names: IndexSet<Box<[u8]>, RandomState>,
     bytes: usize,
     /// The maximum size in bytes, and the name that replaces all further names.
     room: Option<(usize, CommId)>,
@@ -255,19 +255,16 @@ impl Comms {
     /// Returns the ID of `name`. Adds the name if it is new; if it exceeds the maximum size,
     /// returns [`others`](Self::others).
     pub fn intern(&mut self, name: &[u8]) -> CommId {
-        if let Some(&id) = self.by_name.get(name) {
-            return id;
+        if let Some(at) = self.names.get_index_of(name) {
+            return CommId::of(at);
         }
         if let Some((most, others)) = self.room
             && self.held().saturating_add(name.len()) > most
         {
             return others;
         }
-        let id = CommId::of(self.list.len());
         self.bytes = self.bytes.saturating_add(name.len());
-        self.list.push(name.into());
-        self.by_name.insert(name.into(), id);
-        id
+        CommId::of(self.names.insert_full(name.into()).0)
     }
 
     /// Returns the name of threads whose names exceeded the maximum size: see
@@ -278,22 +275,18 @@ impl Comms {
 
     /// Returns a name: any bytes except NUL, without a defined encoding. Empty for an unknown ID.
     pub fn get(&self, id: CommId) -> &[u8] {
-        self.list
-            .get(id.index())
-            .map(|name| &**name)
-            .unwrap_or_default()
+        let name = self.names.get_index(id.index());
+        name.map(|name| &**name).unwrap_or_default()
     }
 
-    /// Returns all names, indexed by their IDs.
-    pub fn list(&self) -> &[Box<[u8]>] {
-        &self.list
+    /// Returns all names, in the order of their IDs.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
     }
 
     /// Returns the approximate size of the names in bytes.
     pub fn held(&self) -> usize {
-        self.list
-            .len()
-            .saturating_mul(64)
-            .saturating_add(self.bytes.saturating_mul(2))
+        let entries = self.names.len().saturating_mul(64);
+        entries.saturating_add(self.bytes.saturating_mul(2))
     }
 }

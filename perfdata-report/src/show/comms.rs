@@ -172,7 +172,7 @@ impl Comms {
             .others()
             .and_then(|others| self.sums.get_mut(others.index()))
             .map_or(0, std::mem::take);
-        let names = comms.list().iter().zip(&self.sums);
+        let names = comms.iter().zip(&self.sums);
         let mut all: Vec<_> = names
             .filter(|(_, samples)| **samples > 0)
             .map(|(name, &samples)| (name.to_vec(), samples))

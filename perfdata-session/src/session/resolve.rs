@@ -1,8 +1,7 @@
 //! What a sample needs: its event, its thread, and the mappings at its addresses.
 
-use std::collections::HashMap;
-
 use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{CpuMode, RecordType, SampleView, Tid};
 use perfdata_core::{Recording, Result};
@@ -17,21 +16,11 @@ use crate::space::Space;
 
 /// The mappings that were hit, without duplicates.
 #[derive(Debug, Default)]
-pub(super) struct Mappings {
-    pub(super) list: Vec<Mapping>,
-    known: HashMap<Mapping, MappingId, RandomState>,
-}
+pub(super) struct Mappings(pub(super) IndexSet<Mapping, RandomState>);
 
 impl Mappings {
     pub(super) fn intern(&mut self, mapping: Mapping) -> MappingId {
-        // `entry` would reserve memory in the table even for known mappings.
-        if let Some(&id) = self.known.get(&mapping) {
-            return id;
-        }
-        let id = MappingId::of(self.list.len());
-        self.known.insert(mapping, id);
-        self.list.push(mapping);
-        id
+        MappingId::of(self.0.insert_full(mapping).0)
     }
 }
 

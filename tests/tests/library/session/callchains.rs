@@ -172,5 +172,5 @@ fn callchains_become_numbers() {
         stacks.get(ids[2]).and_then(|stack| stack.parent)
     );
     // 1030; 1020 called by it, twice: as a caller and as a leaf; 1010 and 1011.
-    assert_eq!(stacks.list().len(), 5);
+    assert_eq!(stacks.iter().len(), 5);
 }
