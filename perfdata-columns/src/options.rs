@@ -28,9 +28,11 @@ pub struct Options {
     pub(crate) events: Option<EventFilter>,
 }
 
+type NameFilter = dyn Fn(&[u8]) -> bool + Send + Sync;
+
 /// Decides by its name whether an event is selected.
 #[derive(Clone)]
-pub(crate) struct EventFilter(Arc<dyn Fn(&[u8]) -> bool + Send + Sync>);
+pub(crate) struct EventFilter(Arc<NameFilter>);
 
 impl EventFilter {
     /// Returns whether the event with this name is selected.

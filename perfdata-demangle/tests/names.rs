@@ -1,5 +1,14 @@
 //! Names with their texts, and properties that hold for every name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a panic fails the test"
+)]
+
 use perfdata_demangle::{Demangler, MAX_MANGLED, MAX_TEXT, Style, demangle};
 
 /// Names, and their texts with and without parameters.

@@ -24,6 +24,10 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::arithmetic_side_effects, reason = "an overflow fails the test")
+)]
 
 pub mod merge;
 pub mod slice;

@@ -9,6 +9,10 @@
 //! - [`sched_stat`] and [`expand_off_cpu`]: samples of threads that were off the CPU.
 
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of sizes and counts that are smaller than the recording"
+)]
 
 pub mod build_ids;
 pub mod callchains;

@@ -24,6 +24,12 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::arithmetic_side_effects, reason = "an overflow fails the test")
+)]
+
 mod conflict;
 mod export;
 mod recipe;

@@ -24,6 +24,10 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of sizes and counts that are smaller than the recording"
+)]
 
 pub mod aux_data;
 pub mod diff;

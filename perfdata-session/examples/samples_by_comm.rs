@@ -2,6 +2,8 @@
 //!
 //!     cargo run -p perfdata-session --example samples_by_comm -- perf.data
 
+#![allow(clippy::arithmetic_side_effects, reason = "numbers of an example")]
+
 use std::{collections::BTreeMap, env, error::Error};
 
 fn main() -> Result<(), Box<dyn Error>> {

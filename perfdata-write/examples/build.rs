@@ -3,6 +3,8 @@
 //!
 //!     cargo run -p perfdata-write --example build -- built.data && perf script -i built.data
 
+#![allow(clippy::arithmetic_side_effects, reason = "numbers of an example")]
+
 use std::{env, error::Error, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};

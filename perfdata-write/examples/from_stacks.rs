@@ -9,6 +9,8 @@
 //! The names are written to a map file in the format that JIT compilers write for perf. perf
 //! expects this file name.
 
+#![allow(clippy::arithmetic_side_effects, reason = "numbers of an example")]
+
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};

@@ -58,7 +58,8 @@ pub(super) fn expanded(
     command: &mut Command,
     args: &[OsString],
 ) -> Result<Vec<OsString>, clap::Error> {
-    let Some(place) = command_place(command, args).filter(|&at| args[at] == INJECT) else {
+    let is_inject = |&at: &usize| args.get(at).is_some_and(|word| word == INJECT);
+    let Some(place) = command_place(command, args).filter(is_inject) else {
         return Ok(args.to_vec());
     };
     let global = command.get_arguments().filter(|arg| arg.is_global_set());
@@ -116,7 +117,7 @@ fn complete(word: &OsStr, options: &[&Arg]) -> Result<Option<OsString>, String> 
     };
     let end = option.iter().position(|&byte| byte == b'=');
     let end = end.unwrap_or(option.len());
-    let name = &option[..end];
+    let name = option.get(..end).unwrap_or(option);
     let starting = |of_perf: bool| -> Vec<&str> {
         let some = options.iter().filter(|arg| is_of_perf(arg) == of_perf);
         let longs = some.filter_map(|arg| arg.get_long());
@@ -134,7 +135,7 @@ fn complete(word: &OsStr, options: &[&Arg]) -> Result<Option<OsString>, String> 
         [] => Ok(None),
         [long] => {
             let mut complete = OsString::from(format!("--{long}"));
-            let Some(value) = system::tail(word, "--".len() + end) else {
+            let Some(value) = system::tail(word, "--".len().saturating_add(end)) else {
                 return Ok(None);
             };
             complete.push(value);

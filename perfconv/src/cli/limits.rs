@@ -38,6 +38,7 @@ impl From<LimitArgs> for Limits {
 
 /// The units of sizes. Each is 1024 times the previous one.
 const UNITS: [char; 3] = ['K', 'M', 'G'];
+const FACTORS: [u64; 3] = [1 << 10, 1 << 20, 1 << 30];
 
 /// Parses a number of bytes, such as 65536, 64K, 64M or 1G.
 fn size(text: &str) -> Result<u64, String> {
@@ -45,13 +46,13 @@ fn size(text: &str) -> Result<u64, String> {
         .iter()
         .position(|&unit| text.ends_with([unit, unit.to_ascii_lowercase()]));
     let number = if unit.is_some() {
-        text.get(..text.len() - 1)
+        text.get(..text.len().saturating_sub(1))
     } else {
         Some(text)
     };
     let number: Option<u64> = number.and_then(|number| number.parse().ok());
-    let shift = unit.map_or(0, |unit| 10 * (unit + 1));
-    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    let factor = unit.map_or(1, |unit| FACTORS.get(unit).copied().unwrap_or(1));
+    let bytes = number.and_then(|number| number.checked_mul(factor));
     bytes.ok_or_else(|| "not a number of bytes, such as 65536, 64M or 1G".to_owned())
 }
 

@@ -1,5 +1,14 @@
 //! Headers, attributes, features and records: values against bytes, real recordings, random bytes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a panic fails the test"
+)]
+
 mod feature_recordings;
 mod feature_values;
 mod from_values;
