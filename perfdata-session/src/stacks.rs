@@ -80,7 +80,11 @@ impl Stacks {
                 parent: id,
                 ..*frame
             };
-            id = Some(StackId::of(known.insert_full(stack).0));
+            // `insert_full` would reserve memory in the table even for known callchains.
+            let at = known.get_index_of(&stack);
+            id = Some(StackId::of(
+                at.unwrap_or_else(|| known.insert_full(stack).0),
+            ));
         }
         self.limits
             .check_metadata("callchains", self.held() as u64)?;

@@ -20,7 +20,9 @@ pub(super) struct Mappings(pub(super) IndexSet<Mapping, RandomState>);
 
 impl Mappings {
     pub(super) fn intern(&mut self, mapping: Mapping) -> MappingId {
-        MappingId::of(self.0.insert_full(mapping).0)
+        // `insert_full` would reserve memory in the table even for known mappings.
+        let known = self.0.get_index_of(&mapping);
+        MappingId::of(known.unwrap_or_else(|| self.0.insert_full(mapping).0))
     }
 }
 
