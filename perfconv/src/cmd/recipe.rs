@@ -77,11 +77,12 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
 /// Returns the recipe for the options of `perf inject`. Like perf, it makes a pipe for standard
 /// output, and otherwise a file.
 pub fn of_inject(args: &InjectArgs, limits: Limits) -> Result<Recipe> {
-    // Like perf, which does not use it either.
-    if let Some(file) = &args.kallsyms {
+    // Like perf, which refuses wrong names also where no option uses them. It does not use a list of
+    // the kernel's symbols either.
+    for file in args.vmlinux.iter().chain(&args.kallsyms) {
         File::open(file).map_err(Error::io(file))?;
     }
-    if let Some(folder) = &args.guestmount {
+    for folder in args.sysroot.iter().chain(&args.guestmount) {
         fs::read_dir(folder).map_err(Error::io(folder))?;
     }
     let known = known(args.known_build_ids.as_deref())?;
