@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use perfconv::cmd::embedded::recording_id;
-use perfdata_report::show::dump::Dump;
-use perfdata_report::show::overview::Overview;
 use perfdata_convert::io::Input;
 use perfdata_core::Endian;
 use perfdata_core::container_layout::ContainerLayout;
@@ -13,6 +11,8 @@ use perfdata_core::describe::{Describe, Style};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::PipeHeader;
 use perfdata_core::record::RecordType;
+use perfdata_report::show::dump::Dump;
+use perfdata_report::show::overview::Overview;
 use perfdata_session::EventNames;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use perfdata_report::pull::{Pull, RecordCopy};
-use perfdata_convert::json::Json;
-use perfdata_report::show::misc_names;
-use perfdata_report::show::record::Shown;
 use perfdata_convert::io::Input;
+use perfdata_convert::json::Json;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::record::{RawRecord, RecordType, Registers};
+use perfdata_report::pull::{Pull, RecordCopy};
+use perfdata_report::show::misc_names;
+use perfdata_report::show::record::Shown;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
