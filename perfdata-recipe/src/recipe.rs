@@ -29,6 +29,7 @@ use perfdata_report::tally::Tally;
 use crate::conflict::{Conflict, Part};
 use crate::steps::{
     AddBuildIds, FeatureSource, GeneratedCode, Sanitizing, Thinning, Traces, UserStacks,
+    check_readable,
 };
 
 /// What to do with a recording. By default, nothing: the output is an exact copy.
@@ -224,6 +225,16 @@ impl Recipe {
         self.check_steps()
     }
 
+    /// Checks whether the files and folders in which something is searched can be read.
+    fn check_searched(&self) -> Result<()> {
+        let code = self.code.iter().flat_map(GeneratedCode::folders);
+        let debug_dirs = self.user_stacks.iter().flat_map(UserStacks::debug_dirs);
+        let guests = self.build_ids.iter().filter_map(|ids| ids.guests.as_ref());
+        let folders = self.sysroot.iter().chain(code).chain(debug_dirs);
+        let kernel = self.build_ids.iter().filter_map(|ids| ids.vmlinux.as_ref());
+        check_readable(folders.chain(guests), kernel)
+    }
+
     fn adds_dumps(&self) -> bool {
         self.code.as_ref().is_some_and(|code| code.dumps.is_some())
     }
@@ -255,6 +266,7 @@ impl Recipe {
         if let Some(source) = &self.features_from {
             stages.push(Box::new(source.stage(self.limits)?));
         }
+        self.check_searched()?;
         if self.decompress || self.compress.is_some() {
             stages.push(Box::new(Decompress::default()));
         }
@@ -268,7 +280,7 @@ impl Recipe {
             stages.push(Box::new(traces.stage()));
         }
         if let Some(code) = &self.code {
-            let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync)?;
+            let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync);
             stages.extend(jit.map(|jit| Box::new(jit) as Box<dyn Stage>));
             stages.extend(perf_maps.map(|maps| Box::new(maps) as Box<dyn Stage>));
         }
@@ -282,14 +294,14 @@ impl Recipe {
         }
         if let Some(stacks) = &self.user_stacks {
             let max_stack = self.thin.max_stack;
-            let stage = stacks.stage(sysroot, max_stack, self.adds_dumps(), threads)?;
+            let stage = stacks.stage(sysroot, max_stack, self.adds_dumps(), threads);
             stages.push(Box::new(stage));
         }
         if self.sched_stat {
             stages.push(Box::new(SchedStat::new()));
         }
         if let Some(build_ids) = &self.build_ids {
-            stages.push(Box::new(build_ids.stage(sysroot)?));
+            stages.push(Box::new(build_ids.stage(sysroot)));
         }
         if let Some(thin) = self.thin.stage() {
             stages.push(Box::new(thin));

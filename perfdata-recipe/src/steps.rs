@@ -78,22 +78,19 @@ pub struct GeneratedCode {
 }
 
 impl GeneratedCode {
-    /// Returns the stages, in the order in which they process a record. A folder must exist: if its
-    /// name is wrong, no code would be found.
+    /// Returns the folders with the code.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        let dumps = self.dumps.iter().filter_map(|dumps| dumps.folder.as_ref());
+        dumps.chain(self.perf_maps.iter().flatten())
+    }
+
+    /// Returns the stages, in the order in which they process a record.
     pub(crate) fn stages(
         &self,
         sysroot: Option<&Path>,
         adds_build_ids: bool,
         syncs: bool,
-    ) -> Result<(Option<Jit>, Option<PerfMaps>)> {
-        let dumps = self
-            .dumps
-            .iter()
-            .filter_map(|dumps| dumps.folder.as_deref());
-        let maps = self.perf_maps.iter().flatten().map(PathBuf::as_path);
-        for folder in sysroot.into_iter().chain(dumps).chain(maps) {
-            fs::read_dir(folder).map_err(Error::io(folder))?;
-        }
+    ) -> (Option<Jit>, Option<PerfMaps>) {
         let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
         let jit = self.dumps.as_ref().map(|dumps| {
             let mut jit = Jit::new(self.images.clone()).with_sysroot(sysroot.clone());
@@ -115,7 +112,7 @@ impl GeneratedCode {
             }
             maps.with_build_ids(adds_build_ids).synced(syncs)
         });
-        Ok((jit, perf_maps))
+        (jit, perf_maps)
     }
 }
 
@@ -144,19 +141,27 @@ pub enum UserStacks {
 }
 
 impl UserStacks {
+    /// Returns the folders with debug files.
+    pub(crate) fn debug_dirs(&self) -> &[PathBuf] {
+        match self {
+            UserStacks::Drop => &[],
+            UserStacks::Unwind(unwinding) => &unwinding.debug_dirs,
+        }
+    }
+
     pub(crate) fn stage(
         &self,
         sysroot: Option<&Path>,
         max_frames: Option<u32>,
         has_code: bool,
         threads: usize,
-    ) -> Result<Callchains> {
+    ) -> Callchains {
         let unwinding = match self {
-            UserStacks::Drop => return Ok(Callchains::without_stacks()),
+            UserStacks::Drop => return Callchains::without_stacks(),
             UserStacks::Unwind(unwinding) => unwinding,
         };
         let sources =
-            sources_in(sysroot, &unwinding.debug_dirs)?.with_unverified(unwinding.unverified);
+            sources_in(sysroot, &unwinding.debug_dirs).with_unverified(unwinding.unverified);
         let mut stage = Callchains::unwound(sources)
             .with_frame_pointers(unwinding.frame_pointers)
             .with_generated_code(has_code)
@@ -164,30 +169,41 @@ impl UserStacks {
         if let Some(help) = unwinding.help {
             stage = stage.with_help(help);
         }
-        Ok(match max_frames {
+        match max_frames {
             Some(frames) => stage.with_max_frames(frames),
             None => stage,
-        })
+        }
     }
 }
 
 /// Returns the sources of objects in a root directory, or on this machine, and in `debug_dirs`.
-///
-/// # Errors
-/// A folder does not exist: if its name is wrong, nothing would be found.
-pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Result<Sources> {
-    let debug = debug_dirs.iter().map(PathBuf::as_path);
-    for folder in sysroot.into_iter().chain(debug) {
-        fs::read_dir(folder).map_err(Error::io(folder))?;
-    }
+pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Sources {
     let root = sysroot.map(|folder| {
         let sysroot = Sysroot::new(Some(folder.to_owned()));
         Arc::new(move |path: &Path| sysroot.locate(path))
             as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
     });
-    Ok(Sources::default()
+    Sources::default()
         .with_root(root)
-        .with_debug_dirs(debug_dirs.to_vec()))
+        .with_debug_dirs(debug_dirs.to_vec())
+}
+
+/// Checks whether folders and files can be read: if the name of one is wrong, nothing would be found
+/// in it.
+///
+/// # Errors
+/// The first one that cannot be read.
+pub fn check_readable<'a>(
+    folders: impl IntoIterator<Item = &'a PathBuf>,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    for folder in folders {
+        fs::read_dir(folder).map_err(Error::io(folder))?;
+    }
+    for file in files {
+        File::open(file).map_err(Error::io(file))?;
+    }
+    Ok(())
 }
 
 /// Build IDs to add.
@@ -221,20 +237,12 @@ impl AddBuildIds {
         }
     }
 
-    /// Returns the stage. A file or folder must exist: if its name is wrong, no build ID would be
-    /// found.
-    pub(crate) fn stage(&self, sysroot: Option<&Path>) -> Result<BuildIds> {
-        for folder in sysroot.into_iter().chain(self.guests.as_deref()) {
-            fs::read_dir(folder).map_err(Error::io(folder))?;
-        }
-        if let Some(kernel) = &self.vmlinux {
-            File::open(kernel).map_err(Error::io(kernel))?;
-        }
+    pub(crate) fn stage(&self, sysroot: Option<&Path>) -> BuildIds {
         let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
         let resolver = Resolver::new(self.known.clone(), sysroot, self.vmlinux.clone())
             .without_vmlinux(self.ignores_vmlinux)
             .with_guests(self.guests.clone());
-        Ok(BuildIds::new(self.of, self.storage, resolver))
+        BuildIds::new(self.of, self.storage, resolver)
     }
 }
 

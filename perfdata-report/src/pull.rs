@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use perfdata_core::error::Problem;
-use perfdata_core::names::name_in;
 use perfdata_core::read::{Chunk, Decompressor, Head, RecordSource};
 use perfdata_core::record::{RawRecord, RecordType, Registers};
 use perfdata_core::{Endian, Error, Recording};
@@ -13,6 +12,7 @@ use perfdata_session::EventNames;
 use perfdata_convert::error::Result;
 use perfdata_convert::io::{BoxedSource, Input};
 use perfdata_convert::leftover::Leftover;
+use perfdata_convert::support::dispatch::CopyPolicy;
 
 /// Maximum number of errors about damage that are kept.
 const MOST_DAMAGE: usize = 16;
@@ -216,7 +216,7 @@ impl Pull {
             }
             Ok(Some((Chunk::Payload(bytes), _))) => {
                 // It may be tracing data.
-                self.tracker.see_payload(bytes);
+                self.tracker.policy.change(bytes.len());
             }
             Ok(Some((Chunk::Unreadable(bytes), _))) => {
                 self.unreadable = self.unreadable.saturating_add(bytes.len() as u64);
@@ -241,51 +241,29 @@ impl Pull {
 #[derive(Default)]
 struct Tracker {
     names: EventNames,
+    /// The last copy of the state.
     state: Option<Arc<State>>,
-    /// Whether the state is up to date.
-    is_fresh: bool,
-    /// Size of the metadata, and of everything since the last copy of the state, in bytes.
-    metadata: u64,
-    passed: u64,
+    policy: CopyPolicy,
 }
 
 impl Tracker {
     /// Processes the effects of a record on others.
     fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        let len = record.bytes.len() as u64;
-        self.passed = self.passed.saturating_add(len);
-        let is_name = record.kind == RecordType::EVENT_UPDATE;
-        let is_news = |id| recording.events.of_id(id).is_some();
-        if record.kind.is_metadata()
-            || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)))
-        {
-            self.metadata = self.metadata.saturating_add(len);
-            self.is_fresh = false;
-        }
+        self.policy.see(record, recording);
         self.names.see(record);
     }
 
-    /// Processes data after a record.
-    fn see_payload(&mut self, bytes: &[u8]) {
-        let len = bytes.len() as u64;
-        self.metadata = self.metadata.saturating_add(len);
-        self.passed = self.passed.saturating_add(len);
-        self.is_fresh = false;
-    }
-
-    /// Returns a copy of a record with the state. The state is copied again only if the bytes since
-    /// the last copy are at least as many as the metadata, so that a stream in which metadata and
-    /// other records alternate takes a time that is proportional to its length.
+    /// Returns a copy of a record with the state.
     fn copy(
         &mut self,
         record: &RawRecord<'_>,
         recording: &Recording,
         inner: Option<usize>,
     ) -> RecordCopy {
-        let is_usable = self.is_fresh || record.kind.is_metadata();
+        let is_usable = self.policy.is_fresh || record.kind.is_metadata();
         let state = match &self.state {
             Some(state) if is_usable => Some(Arc::clone(state)),
-            Some(_) if self.passed < self.metadata => {
+            Some(_) if !self.policy.is_affordable() => {
                 self.names.update(recording);
                 None
             }
@@ -296,7 +274,7 @@ impl Tracker {
                     names: self.names.clone(),
                     registers: Registers::of(recording),
                 });
-                (self.is_fresh, self.passed) = (true, 0);
+                self.policy.copied();
                 Some(Arc::clone(self.state.insert(state)))
             }
         };

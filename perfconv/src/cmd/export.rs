@@ -9,7 +9,7 @@ use perfdata_export::{
     Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, PerfScript,
     Pprof, Report, Root, Sink, Sources, Speedscope, Unresolved,
 };
-use perfdata_recipe::{Export, Exported, sources_in};
+use perfdata_recipe::{Export, Exported, check_readable, sources_in};
 
 use super::{Outcome, Several, objects, open, output_or_standard};
 #[cfg(feature = "columns")]
@@ -254,10 +254,9 @@ fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no
 /// names would be found.
 fn sources(args: &ExportArgs) -> Result<Sources> {
-    for file in args.vmlinux.iter().chain(&args.kallsyms) {
-        File::open(file).map_err(Error::io(file))?;
-    }
-    Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)?
+    check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
+    check_readable(args.sysroot.iter().chain(&args.debug_dir), [])?;
+    Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified))

@@ -1,6 +1,5 @@
 //! The recipes for the options of the command line.
 
-use std::fs::{self, File};
 use std::path::Path;
 
 use perfdata_convert::error::{Error, Result, Step};
@@ -14,6 +13,7 @@ use perfdata_inject::itrace::ItraceOptions;
 use perfdata_inject::jit::Images;
 use perfdata_recipe::{
     AddBuildIds, Conflict, FeatureSource, Part, Recipe, Sanitizing, Thinning, Traces,
+    check_readable,
 };
 use perfdata_sanitize::Key;
 
@@ -79,12 +79,8 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
 pub fn of_inject(args: &InjectArgs, limits: Limits) -> Result<Recipe> {
     // Like perf, which refuses wrong names also where no option uses them. It does not use a list of
     // the kernel's symbols either.
-    for file in args.vmlinux.iter().chain(&args.kallsyms) {
-        File::open(file).map_err(Error::io(file))?;
-    }
-    for folder in args.sysroot.iter().chain(&args.guestmount) {
-        fs::read_dir(folder).map_err(Error::io(folder))?;
-    }
+    check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
+    check_readable(args.sysroot.iter().chain(&args.guestmount), [])?;
     let known = known(args.known_build_ids.as_deref())?;
     let mut recipe = Recipe::default();
     recipe.to = Some(match args.output == Path::new("-") {

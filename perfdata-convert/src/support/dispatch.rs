@@ -36,6 +36,55 @@ pub struct StateCopy {
     version: u64,
 }
 
+/// Decides when the state of a recording is copied again.
+#[derive(Debug, Default)]
+pub struct CopyPolicy {
+    /// Whether the last copy is up to date.
+    pub is_fresh: bool,
+    /// Size of the metadata, and of everything since the last copy, in bytes.
+    metadata: u64,
+    passed: u64,
+}
+
+impl CopyPolicy {
+    /// Adds a record. Returns whether it changes the model of `recording`.
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> bool {
+        let len = record.bytes.len();
+        // A name of an unknown event has no effect yet.
+        let is_name = record.kind == RecordType::EVENT_UPDATE;
+        let is_news = |id| recording.events.of_id(id).is_some();
+        let is_change = record.kind.is_metadata()
+            || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)));
+        match is_change {
+            true => self.change(len),
+            false => self.pass(len),
+        }
+        is_change
+    }
+
+    /// Adds `len` bytes of metadata.
+    pub fn change(&mut self, len: usize) {
+        self.metadata = self.metadata.saturating_add(len as u64);
+        self.is_fresh = false;
+        self.pass(len);
+    }
+
+    /// Adds `len` bytes of other data.
+    pub fn pass(&mut self, len: usize) {
+        self.passed = self.passed.saturating_add(len as u64);
+    }
+
+    /// Returns whether a copy costs no more than reading what came since the last one.
+    pub fn is_affordable(&self) -> bool {
+        self.passed >= self.metadata
+    }
+
+    /// Notes that the state was copied.
+    pub fn copied(&mut self) {
+        (self.is_fresh, self.passed) = (true, 0);
+    }
+}
+
 /// A submitted item: records to process, or the result of processing them.
 pub enum Job<T> {
     /// Records, and the state of the recording.
@@ -67,16 +116,13 @@ pub struct Dispatcher<'a, 'b, T, L> {
     intake: &'a mut JobQueue<'b, Job<T>>,
     names: EventNames,
     batch: Batch,
-    /// The last copy of the state, and whether it is up to date.
+    /// The last copy of the state.
     copy: Option<Arc<StateCopy>>,
-    is_fresh: bool,
+    policy: CopyPolicy,
     /// Number of copies so far.
     copies: u64,
     /// Whether the batch will be processed on this thread.
     is_here: bool,
-    /// Size of the metadata, and of everything since the last copy, in bytes.
-    metadata: u64,
-    passed: u64,
 }
 
 impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
@@ -89,11 +135,9 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
             names: EventNames::default(),
             batch: Batch::new(endian),
             copy: None,
-            is_fresh: false,
+            policy: CopyPolicy::default(),
             copies: 0,
             is_here: false,
-            metadata: 0,
-            passed: 0,
         }
     }
 
@@ -101,16 +145,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
     /// decoding them does not depend on other metadata. So consecutive metadata, such as the head
     /// of a pipe, require no copy. Breaks like [`push`](Self::push).
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
-        let len = record.bytes.len() as u64;
-        self.passed = self.passed.saturating_add(len);
-        // A name of an unknown event has no effect yet.
-        let is_name = record.kind == RecordType::EVENT_UPDATE;
-        let is_news = |id| recording.events.of_id(id).is_some();
-        if record.kind.is_metadata()
-            || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)))
-        {
-            self.metadata = self.metadata.saturating_add(len);
-            self.is_fresh = false;
+        if self.policy.see(record, recording) {
             self.pause(recording)?;
         }
         self.names.see(record);
@@ -119,11 +154,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
 
     /// Adds `len` bytes of payload, which may be tracing data.
     pub fn see_payload(&mut self, len: usize) {
-        (self.metadata, self.passed) = (
-            self.metadata.saturating_add(len as u64),
-            self.passed.saturating_add(len as u64),
-        );
-        self.is_fresh = false;
+        self.policy.change(len);
     }
 
     /// Processes the effects of records on others, and adds them. Breaks like
@@ -142,7 +173,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                     RecordBatch::of(&record)
                 }
                 BatchPart::Others(others) => {
-                    self.passed = self.passed.saturating_add(others.bytes().len() as u64);
+                    self.policy.pass(others.bytes().len());
                     others
                 }
             };
@@ -165,7 +196,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                 .next()
                 .is_some_and(|record| record.kind.is_metadata())
         };
-        if self.copy.is_none() || !(self.is_fresh || is_metadata()) {
+        if self.copy.is_none() || !(self.policy.is_fresh || is_metadata()) {
             self.renew(recording)?;
         }
         self.batch.push(records, inner);
@@ -182,7 +213,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
             return ControlFlow::Continue(());
         }
         self.hand_in(recording)?;
-        if self.copy.is_some() && self.passed < self.metadata {
+        if self.copy.is_some() && !self.policy.is_affordable() {
             self.is_here = true;
         } else {
             self.names.update(recording);
@@ -192,7 +223,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                 names: self.names.clone(),
                 version: self.copies,
             }));
-            (self.is_fresh, self.passed) = (true, 0);
+            self.policy.copied();
         }
         ControlFlow::Continue(())
     }
