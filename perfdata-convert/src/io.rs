@@ -19,17 +19,23 @@ mod same;
 mod skim;
 pub(crate) mod spool;
 
-pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
-pub use file_set::{FileSet, Published};
-pub use filtered::{Accepts, RecordFilter};
-pub use gaps::{Gap, Gaps};
-pub use input::{BoxedSource, Combined, Input, Written};
-pub use input_source::{InputSource, ReadToEnd, each_record};
+pub use input::{BoxedSource, Input};
 pub use output::{Complete, Output};
 pub use output_directory::OutputDirectory;
-pub use reader::{Size, Watch};
-pub use skim::Extent;
+
+// What only the other crates of this workspace use: it may change in any release.
+#[doc(hidden)]
+pub use {
+    background_writer::BackgroundWriter,
+    file_set::{FileSet, Published},
+    filtered::{Accepts, RecordFilter},
+    gaps::{Gap, Gaps},
+    input::{Combined, Written},
+    input_source::{InputSource, ReadToEnd, each_record},
+    reader::{Size, Watch},
+    skim::Extent,
+};
 
 pub(crate) use output::in_temporary;
 pub(crate) use spool::temporary_file;

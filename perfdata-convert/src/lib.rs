@@ -44,19 +44,25 @@
     reason = "sums of sizes and counts that are smaller than the recording"
 )]
 
-pub mod count;
 pub mod error;
-pub mod foreign;
-pub mod interrupt;
 pub mod io;
-pub mod json;
 pub mod leftover;
 pub mod pipeline;
 pub mod recover;
 pub mod stages;
-#[doc(hidden)]
-pub mod support;
 pub mod verify;
 pub mod walk;
+
+// What only the other crates of this workspace use: it may change in any release.
+#[doc(hidden)]
+pub mod count;
+#[doc(hidden)]
+pub mod foreign;
+#[doc(hidden)]
+pub mod interrupt;
+#[doc(hidden)]
+pub mod json;
+#[doc(hidden)]
+pub mod support;
 
 pub use error::{Error, Result};

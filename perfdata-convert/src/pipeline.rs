@@ -11,6 +11,7 @@ mod pump;
 mod shared_bytes;
 mod stage;
 pub mod to_directory;
+#[doc(hidden)]
 pub mod to_parts;
 mod watched;
 
@@ -40,14 +41,20 @@ use crate::stages::{from_directory, to_file, to_pipe};
 use chain::Step;
 pub(crate) use chain::compression;
 pub use converted::{Converted, Ending};
-pub use link::{CompressedRecords, Link};
-pub use opened::opened;
+pub use link::Link;
 use opened::{Opened, Ready, check_ahead, look_ahead};
 use pump::pump;
 
 pub use stage::{ReadsAhead, Requirements, Stage, each_part};
 use watched::Watched;
-pub use watched::{SharedWatch, WatchOutput};
+
+// What only the other crates of this workspace use: it may change in any release.
+#[doc(hidden)]
+pub use {
+    link::CompressedRecords,
+    opened::opened,
+    watched::{SharedWatch, WatchOutput},
+};
 
 /// The container and byte order of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

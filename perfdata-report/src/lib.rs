@@ -31,6 +31,7 @@
 
 pub mod aux_data;
 pub mod diff;
+#[doc(hidden)]
 pub mod pull;
 pub mod show;
 pub mod tally;

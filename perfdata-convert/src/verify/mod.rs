@@ -25,6 +25,7 @@ use crate::support::batch::{Batch, JobQueue, in_order};
 use crate::support::dispatch::{Dispatcher, Job, StateAt};
 use crate::walk::{Item, walk};
 
+#[doc(hidden)]
 pub use container::wrong_end;
 pub(crate) use features::{unread_build_ids, wrong_sections};
 pub(crate) use missing::{has_raw_data, lacks_tracing_data};

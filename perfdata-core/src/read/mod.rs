@@ -28,18 +28,24 @@ pub use decompress::Decompressor;
 pub use dir::{DataFile, DataStream};
 pub use input_file::InputFile;
 pub use limits::Limits;
-pub use merged::{Lane, Merged};
 pub use options::{Head, Options};
-pub use ordered_events::{OrderedEvents, Waiting};
+pub use ordered_events::OrderedEvents;
 pub use path::{Directory, PathReader};
-pub use pipe::Collector;
 pub use reader::RecordingReader;
 pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
 pub use record_source::RecordSource;
 pub use records::{RecordStream, StreamItem};
-pub use salvage::{
-    CompressedData, Foreknown, Ids, Left, Losses, Salvaged, Salvaging, Skipped, Survey,
-};
-pub use source::{Source, SourceReader, is_zero};
+pub use salvage::{CompressedData, Ids, Losses, Salvaged, Salvaging, Skipped};
+pub use source::{Source, SourceReader};
 pub use tail::Tail;
+
+// What only the other crates of this workspace use: it may change in any release.
+#[doc(hidden)]
+pub use {
+    merged::{Lane, Merged},
+    ordered_events::Waiting,
+    pipe::Collector,
+    salvage::{Foreknown, Left, Survey},
+    source::is_zero,
+};

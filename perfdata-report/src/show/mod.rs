@@ -9,14 +9,22 @@ pub mod dump;
 mod facts;
 mod forms;
 mod hex;
-pub mod map;
 pub mod overview;
-pub mod page;
-pub mod paths;
 pub mod record;
-pub mod resolved;
-pub mod survey;
 pub(crate) mod tallies;
+
+// What only the other crates of this workspace use: it may change in any release.
+#[doc(hidden)]
+pub mod map;
+#[doc(hidden)]
+pub mod page;
+#[doc(hidden)]
+pub mod paths;
+#[doc(hidden)]
+pub mod resolved;
+#[doc(hidden)]
+pub mod survey;
+#[doc(hidden)]
 pub mod text;
 
 use std::borrow::Cow;
