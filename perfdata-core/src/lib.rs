@@ -143,6 +143,8 @@ pub mod read;
 pub mod record;
 pub mod recording;
 mod setters;
+#[doc(hidden)]
+pub mod spool;
 pub mod values;
 pub mod version;
 pub mod wire;

@@ -1,14 +1,12 @@
 //! Counts of stacks in a bounded memory: parts of them in temporary files. Sorted parts are merged at
 //! the end.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::fs::File;
 use std::hash::BuildHasher;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, Read};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
+use perfdata_core::spool::{Entry, Runs, Writer};
 
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
@@ -19,9 +17,6 @@ const MOST_MEMORY: usize = 64 << 20;
 
 /// The same if a stack may be counted in several parts: there is nothing to merge.
 const MOST_MEMORY_IN_PARTS: usize = 8 << 20;
-
-/// Maximum number of temporary files.
-const MOST_FILES: usize = 64;
 
 /// Approximate size of an entry in bytes, without the numbers of its stack.
 const ENTRY: usize = 64;
@@ -70,10 +65,12 @@ pub(crate) struct Counts {
     searched: Vec<u32>,
     held: usize,
     most_memory: usize,
+    /// Sorted lines that were in memory.
+    runs: Runs<Line>,
     /// Whether a stack may be counted in several parts. Then, these are one file, and their lines are
     /// those of [`line`].
     is_in_parts: bool,
-    parts: Vec<File>,
+    parts: Option<Writer>,
 }
 
 impl Default for Counts {
@@ -85,14 +82,55 @@ impl Default for Counts {
             searched: Vec::new(),
             held: 0,
             most_memory: MOST_MEMORY,
+            runs: Runs::default(),
             is_in_parts: false,
-            parts: Vec::new(),
+            parts: None,
         }
     }
 }
 
-/// A line of a sorted part.
-type Line = (Vec<u8>, Sums);
+/// A line in a temporary file.
+#[derive(Debug, Default)]
+struct Line {
+    bytes: Vec<u8>,
+    sums: Sums,
+}
+
+impl Entry for Line {
+    type Key = Vec<u8>;
+
+    fn key(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+
+    fn write(&self, to: &mut Writer) -> io::Result<()> {
+        write_line(&self.bytes, self.sums, to)
+    }
+
+    fn read(&mut self, from: &mut impl Read) -> io::Result<()> {
+        let mut number = || {
+            let mut bytes = [0; 8];
+            from.read_exact(&mut bytes)?;
+            Ok::<u64, io::Error>(u64::from_le_bytes(bytes))
+        };
+        self.sums = Sums {
+            samples: number()?,
+            weight: number()?,
+        };
+        let len = number()?;
+        self.bytes.clear();
+        from.take(len).read_to_end(&mut self.bytes)?;
+        Ok(())
+    }
+
+    fn join(&mut self, next: &Line) -> bool {
+        let is_same = self.bytes == next.bytes;
+        if is_same {
+            self.sums.add(next.sums);
+        }
+        is_same
+    }
+}
 
 /// The lines of the stacks that were in memory.
 #[derive(Debug, Default)]
@@ -247,17 +285,17 @@ impl Counts {
 
     /// Moves the stacks in memory to the end of the file with their numbers.
     fn append(&mut self) -> Result<()> {
-        let file = match self.parts.pop() {
-            Some(file) => file,
-            None => tempfile::tempfile().map_err(Error::Temporary)?,
+        let mut out = match self.parts.take() {
+            Some(out) => out,
+            None => new_file()?,
         };
-        let (mut out, mut bytes) = (BufWriter::new(file), Vec::new());
+        let mut bytes = Vec::new();
         self.for_each(|stack, sums| {
             bytes.clear();
             line(stack, &mut bytes);
-            write_line(&mut out, &bytes, sums)
+            write_line(&bytes, sums, &mut out).map_err(Error::Temporary)
         })?;
-        self.parts.push(written(out)?);
+        self.parts = Some(out);
         self.forget();
         Ok(())
     }
@@ -267,15 +305,12 @@ impl Counts {
         if self.is_in_parts {
             return self.append();
         }
-        let lines = self.take_sorted(text)?;
-        let part = write_part(|put| lines.iter().try_for_each(|(line, sums)| put(line, sums)))?;
-        self.parts.push(part);
-        if self.parts.len() >= MOST_FILES {
-            let parts = std::mem::take(&mut self.parts);
-            let merged = write_part(|put| merge(parts, &Lines::default(), put))?;
-            self.parts.push(merged);
-        }
-        Ok(())
+        let (lines, mut run) = (self.take_sorted(text)?, new_file()?);
+        let mut lines = lines.iter();
+        lines
+            .try_for_each(|(line, sums)| write_line(line, sums, &mut run))
+            .and_then(|()| self.runs.add(run, tempfile::tempfile))
+            .map_err(Error::Temporary)
     }
 
     /// Passes the lines of all stacks with their sums to `put`, sorted by bytes. `key` appends bytes
@@ -287,7 +322,7 @@ impl Counts {
         text: impl Fn(&[u32], &mut Vec<u8>),
         put: Put<'_>,
     ) -> Result<()> {
-        if !self.parts.is_empty() {
+        if !self.runs.is_empty() {
             return self.finish(text, put);
         }
         let (mut numbers, mut keys, mut list) = (Vec::new(), Vec::new(), Vec::new());
@@ -314,8 +349,15 @@ impl Counts {
 
     /// Passes the lines of all stacks with their sums to `put`, sorted by bytes.
     pub fn finish(mut self, text: impl Fn(&[u32], &mut Vec<u8>), put: Put<'_>) -> Result<()> {
-        let rest = self.take_sorted(&text)?;
-        merge(self.parts, &rest, put)
+        if self.runs.is_empty() {
+            let lines = self.take_sorted(&text)?;
+            return lines.iter().try_for_each(|(line, sums)| put(line, sums));
+        }
+        self.spill(&text)?;
+        while let Some(Line { bytes, sums }) = self.runs.pop().map_err(Error::Temporary)? {
+            put(bytes, *sums)?;
+        }
+        Ok(())
     }
 }
 
@@ -323,13 +365,13 @@ impl Counts {
     /// Passes all stacks of counts [in parts](Self::in_parts) with their sums to `put`, in the order
     /// in which they were added: if they need more than the memory, each part has sums of its own.
     pub fn finish_numbers(mut self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
-        for mut file in std::mem::take(&mut self.parts) {
-            file.rewind().map_err(Error::Temporary)?;
-            let (mut part, mut line, mut stack) = (BufReader::new(file), Vec::new(), Vec::new());
-            while let Some(sums) = read_line(&mut part, &mut line)? {
+        if let Some(parts) = self.parts.take() {
+            let mut parts = parts.finish::<Line>().map_err(Error::Temporary)?;
+            let mut stack = Vec::new();
+            while let Some(line) = parts.next_entry().map_err(Error::Temporary)? {
                 stack.clear();
-                stack.extend(numbers(&line));
-                put(&stack, sums)?;
+                stack.extend(numbers(&line.bytes));
+                put(&stack, line.sums)?;
             }
         }
         self.for_each(put)
@@ -349,90 +391,15 @@ pub(crate) fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
     numbers.iter().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Writes a sorted part.
-fn write_part(lines: impl FnOnce(Put<'_>) -> Result<()>) -> Result<File> {
-    let mut out = BufWriter::new(tempfile::tempfile().map_err(Error::Temporary)?);
-    lines(&mut |line, sums| write_line(&mut out, line, sums))?;
-    let mut file = written(out)?;
-    file.rewind().map_err(Error::Temporary)?;
-    Ok(file)
+fn new_file() -> Result<Writer> {
+    let file = tempfile::tempfile().map_err(Error::Temporary)?;
+    Ok(Writer::new(file))
 }
 
-/// Writes a line of a part: its sums, its length and its bytes.
-fn write_line(out: &mut BufWriter<File>, line: &[u8], sums: Sums) -> Result<()> {
+/// Writes a line with its sums.
+fn write_line(line: &[u8], sums: Sums, to: &mut Writer) -> io::Result<()> {
     let numbers = [sums.samples, sums.weight, line.len() as u64];
-    let [samples, weight, len] = numbers.map(u64::to_le_bytes);
-    let parts = [&samples[..], &weight, &len, line];
-    let mut parts = parts.into_iter();
-    parts.try_for_each(|part| out.write_all(part).map_err(Error::Temporary))
-}
-
-/// Returns the file of a part that was written.
-fn written(out: BufWriter<File>) -> Result<File> {
-    let file = out.into_inner();
-    file.map_err(|error| Error::Temporary(error.into_error()))
-}
-
-/// Reads the next line of a part.
-fn read_line(part: &mut BufReader<File>, line: &mut Vec<u8>) -> Result<Option<Sums>> {
-    if part.fill_buf().map_err(Error::Temporary)?.is_empty() {
-        return Ok(None);
-    }
-    let mut number = || {
-        let mut bytes = [0; 8];
-        part.read_exact(&mut bytes).map_err(Error::Temporary)?;
-        Ok::<u64, Error>(u64::from_le_bytes(bytes))
-    };
-    let sums = Sums {
-        samples: number()?,
-        weight: number()?,
-    };
-    let len = number()?;
-    line.clear();
-    let read = part.take(len).read_to_end(line);
-    read.map_err(Error::Temporary)?;
-    Ok(Some(sums))
-}
-
-/// Merges sorted parts and sorted lines in memory.
-fn merge(parts: Vec<File>, rest: &Lines, put: Put<'_>) -> Result<()> {
-    if parts.is_empty() {
-        return rest.iter().try_for_each(|(line, sums)| put(line, sums));
-    }
-    let mut parts: Vec<BufReader<File>> = parts.into_iter().map(BufReader::new).collect();
-    let mut rest = rest.iter().map(|(line, sums)| (line.to_vec(), sums));
-    let in_memory = parts.len();
-    let mut next = |number: usize| -> Result<Option<Line>> {
-        match parts.get_mut(number) {
-            Some(part) => {
-                let mut line = Vec::new();
-                let sums = read_line(part, &mut line)?;
-                Ok(sums.map(|sums| (line, sums)))
-            }
-            None => Ok(rest.next()),
-        }
-    };
-    let mut heads = BinaryHeap::new();
-    for number in 0..=in_memory {
-        if let Some((line, count)) = next(number)? {
-            heads.push(Reverse((line, number, count)));
-        }
-    }
-    let mut current: Option<Line> = None;
-    while let Some(Reverse((line, number, count))) = heads.pop() {
-        if let Some((line, count)) = next(number)? {
-            heads.push(Reverse((line, number, count)));
-        }
-        match &mut current {
-            Some((same, sum)) if *same == line => sum.add(count),
-            _ => {
-                if let Some((line, sum)) = current.replace((line, count)) {
-                    put(&line, sum)?;
-                }
-            }
-        }
-    }
-    current.map_or(Ok(()), |(line, sum)| put(&line, sum))
+    to.push(&[numbers.map(u64::to_le_bytes).as_flattened(), line])
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Merging several streams of records into one.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use crate::error::{Error, Result};
 use crate::recording::Recording;
+use crate::spool::Heads;
 
 /// A stream of records that is merged with others.
 pub trait Lane {
@@ -33,8 +33,8 @@ pub trait Lane {
 pub struct Merged<L> {
     lanes: Vec<L>,
     recording: Recording,
-    /// The next record of each stream that has one: time and index.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The time of the next record of each stream that has one.
+    next: Heads<u64>,
     block: Vec<u8>,
     /// Number of bytes of the block that are already returned.
     taken: usize,
@@ -48,7 +48,7 @@ const BLOCK: usize = 64 << 10;
 impl<L: Lane> Merged<L> {
     pub(super) fn new(recording: Recording, lanes: Vec<L>) -> Result<Self> {
         let mut merged = Merged {
-            next: BinaryHeap::with_capacity(lanes.len()),
+            next: Heads::default(),
             lanes,
             recording,
             block: Vec::new(),
@@ -67,7 +67,7 @@ impl<L: Lane> Merged<L> {
         match lane.advance(&self.recording) {
             Ok(true) => {
                 let time = lane.time();
-                self.next.push(Reverse((time, at)));
+                self.next.push(time, at);
             }
             Ok(false) => {}
             Err(error) if error.is_io() => return Err(error),
@@ -81,7 +81,7 @@ impl<L: Lane> Merged<L> {
         self.block.clear();
         self.taken = 0;
         while self.block.len() < BLOCK {
-            let Some(Reverse((_, at))) = self.next.pop() else {
+            let Some((_, at)) = self.next.pop() else {
                 break;
             };
             self.block

@@ -4,7 +4,7 @@ use perfdata_core::Recording;
 use perfdata_core::read::ByTime;
 use perfdata_core::record::{RawRecord, is_known_time};
 
-use crate::sorting::{InOrder, Runs, Waiting};
+use crate::sorting::{Runs, Waiting};
 use perfdata_convert::error::Result;
 use perfdata_convert::io::{BoxedSource, each_record};
 
@@ -72,7 +72,7 @@ impl Sorted {
 /// An input that was sorted.
 pub(super) struct SortedRuns {
     recording: Recording,
-    records: InOrder,
+    records: Runs,
 }
 
 impl SortedRuns {
@@ -98,7 +98,7 @@ impl SortedRuns {
         waiting.move_to(&mut runs)?;
         Ok(SortedRuns {
             recording: source.recording().clone(),
-            records: InOrder::new(runs),
+            records: runs,
         })
     }
 }

@@ -1,11 +1,9 @@
 //! The merged records: the next one in time of all inputs, in blocks.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use perfdata_core::container_layout::{ContainerLayout, PipeLayout};
 use perfdata_core::read::{Chunk, Limits, RecordBatch, RecordSource, Tail};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::spool::Heads;
 use perfdata_core::wire::Wire;
 use perfdata_core::{Error, Recording, Result};
 
@@ -29,8 +27,8 @@ pub(super) struct MergedRecords {
     recording: Recording,
     container_layout: ContainerLayout,
     lanes: Vec<Lane>,
-    /// The inputs that have a next record: its time, and the index of the input.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The time of the next record of each input that has one.
+    next: Heads<u64>,
     sideband: Sideband,
     /// What else existed before the recording that starts first.
     more: Option<Opening>,
@@ -67,11 +65,11 @@ impl MergedRecords {
         sideband: Sideband,
         more: Opening,
     ) -> Result<Self> {
-        let mut next = BinaryHeap::with_capacity(lanes.len());
+        let mut next = Heads::default();
         for (at, lane) in lanes.iter_mut().enumerate() {
             lane.load()?;
             // An input without further records still has an opening.
-            next.push(Reverse((lane.time_of_next(), at)));
+            next.push(lane.time_of_next(), at);
         }
         Ok(MergedRecords {
             counters: Counters::of(&recording.events),
@@ -96,7 +94,7 @@ impl MergedRecords {
     /// Fills the block; leaves it empty at the end.
     fn fill(&mut self) -> Result<()> {
         while self.block.len() < BLOCK && self.aux_of.is_none() {
-            let Some(Reverse((_, at))) = self.next.pop() else {
+            let Some((_, at)) = self.next.pop() else {
                 self.begin_inner()?;
                 self.finish_round()?;
                 break;
@@ -116,13 +114,13 @@ impl MergedRecords {
                 let (time, plan) = (lane.time, lane.plan.clone());
                 self.begin(at, &plan)?;
                 // Others may begin before its first record.
-                self.next.push(Reverse((time, at)));
+                self.next.push(time, at);
                 return Ok(());
             }
             // AUX data come before all records with a time, but after the description of the trace.
             if lane.aux.is_some() && (lane.has_time || lane.kind().is_none()) {
                 self.aux_of = Some(at);
-                self.next.push(Reverse((lane.time, at)));
+                self.next.push(lane.time, at);
                 return Ok(());
             }
             let Some(kind) = lane.kind() else {
@@ -138,10 +136,11 @@ impl MergedRecords {
                 return Ok(());
             };
             lane.load()?;
-            let own = (lane.time, at);
-            let is_next = self.next.peek().is_none_or(|Reverse(other)| own < *other);
+            let time = lane.time;
+            let other = self.next.first();
+            let is_next = other.is_none_or(|other| (&time, at) < other);
             if !is_next || self.block.len() >= BLOCK {
-                self.next.push(Reverse(own));
+                self.next.push(time, at);
                 return Ok(());
             }
         }
@@ -156,7 +155,7 @@ impl MergedRecords {
         let room = BLOCK.saturating_sub(self.block.len());
         let room = room.min(ROUND.saturating_sub(self.since_round));
         let is_timed = lane.plan.is_timed;
-        let other = self.next.peek().map(|Reverse(other)| *other);
+        let other = self.next.first().map(|(time, other)| (*time, other));
         let samples = lane.take_samples(room, |time| other.is_none_or(|other| (time, at) < other));
         let len = samples.len();
         let start = self.block.len();
@@ -323,8 +322,7 @@ impl MergedRecords {
             self.same_time.clear();
             self.now = time;
         }
-        let next = self.next.peek();
-        let has_others = next.is_some_and(|Reverse((next, _))| *next == time);
+        let has_others = self.next.first().is_some_and(|(next, _)| *next == time);
         if !has_others && self.same_time.is_empty() {
             return false;
         }

@@ -218,7 +218,7 @@ impl Sorting {
         self.released = self.released.max(until);
         self.waiting.sort();
         let rounds = &mut self.rounds;
-        self.runs.release(until, &mut self.waiting, |_, record| {
+        self.runs.release(until, &mut self.waiting, |record| {
             rounds.before_queued(record.bytes.len(), next)?;
             next.record(record)
         })

@@ -3,5 +3,5 @@
 mod runs;
 mod waiting;
 
-pub(crate) use runs::{InOrder, Runs};
+pub(crate) use runs::Runs;
 pub(crate) use waiting::Waiting;

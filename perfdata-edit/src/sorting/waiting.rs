@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use perfdata_core::Endian;
 use perfdata_core::record::RawRecord;
 
-use super::runs::{Last, Runs};
+use super::runs::Runs;
 use perfdata_convert::error::Result;
 
 /// Records in memory, released in the order of time. Records with equal times keep their order.
@@ -126,7 +126,7 @@ impl Waiting {
         sorted.into_iter().chain(fresh).min()
     }
 
-    /// Sorts the records. Required before [`first`](Last::first) if records were added.
+    /// Sorts the records. Required before [`first`](Self::first) if records were added.
     pub(crate) fn sort(&mut self) {
         self.fresh = 0;
         if self.sorted == self.order.len() {
@@ -155,12 +155,10 @@ impl Waiting {
         (self.next, self.sorted, self.held, self.fresh) = (0, 0, 0, 0);
         self.oldest = u64::MAX;
     }
-}
 
-// The records must be sorted.
-impl Last for Waiting {
+    /// Returns the oldest record and its time.
     #[inline]
-    fn first(&self) -> Option<(u64, RawRecord<'_>)> {
+    pub(crate) fn first(&self) -> Option<(u64, RawRecord<'_>)> {
         let &Entry { time, part, at } = self.order.get(self.next)?;
         let part = self.parts.get(part.wrapping_sub(self.first) as usize)?;
         let (offset, record) = part.bytes.get(at as usize..)?.split_first_chunk()?;
@@ -168,8 +166,9 @@ impl Last for Waiting {
         Some((time, RawRecord::first(record, self.endian, offset).ok()?))
     }
 
+    /// Removes the oldest record.
     #[inline]
-    fn remove_first(&mut self) {
+    pub(crate) fn remove_first(&mut self) {
         let Some(entry) = self.order.get(self.next) else {
             return;
         };

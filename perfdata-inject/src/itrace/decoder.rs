@@ -1,11 +1,9 @@
 //! The order in which the records of several buffers become samples.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use perfdata_core::Events;
 use perfdata_core::arm_spe::SpeRecord;
 use perfdata_core::record::{RawRecord, Tid, TimeConv, is_known_time};
+use perfdata_core::spool::Heads;
 
 use super::cpus::Cpus;
 use super::events::Synthesised;
@@ -30,8 +28,8 @@ pub(super) struct Decoder {
     /// The events after the stage.
     to: Events,
     queues: Vec<Queue>,
-    /// The queues that have a record, by its timestamp.
-    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The timestamp of the next record of each queue that has one.
+    heads: Heads<u64>,
     /// Whether the first records of all queues were decoded.
     has_begun: bool,
     tasks: Tasks,
@@ -73,7 +71,7 @@ impl Decoder {
             new,
             to: Events::default(),
             queues: Vec::new(),
-            heap: BinaryHeap::new(),
+            heads: Heads::default(),
             has_begun: false,
             tasks: Tasks::default(),
             has_contexts: false,
@@ -131,7 +129,7 @@ impl Decoder {
                 skipped: 0,
             });
             if record.is_some() {
-                self.heap.push(Reverse((timestamp, at)));
+                self.heads.push(timestamp, at);
             }
         }
         Ok(())
@@ -142,21 +140,19 @@ impl Decoder {
         if !self.has_begun {
             self.begin()?;
         }
-        while let Some(&Reverse((timestamp, at))) = self.heap.peek() {
+        while let Some((&timestamp, at)) = self.heads.first() {
             if timestamp >= until {
                 break;
             }
-            self.heap.pop();
-            let other = self.heap.peek();
-            let limit = other.map_or(until, |Reverse((other, _))| {
-                other.saturating_add(1).min(until)
-            });
+            self.heads.pop();
+            let other = self.heads.first();
+            let limit = other.map_or(until, |(other, _)| other.saturating_add(1).min(until));
             if !self.has_contexts {
                 self.find_task(at);
             }
             self.run(at, Some(limit), next)?;
             if let Some(queue) = self.queues.get(at).filter(|queue| queue.record.is_some()) {
-                self.heap.push(Reverse((queue.timestamp, at)));
+                self.heads.push(queue.timestamp, at);
             }
         }
         Ok(())

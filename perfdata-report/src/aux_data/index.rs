@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use perfdata_core::Recording;
 use perfdata_core::describe::{Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{AuxFlags, Body, BuildId, RawRecord, Record, RecordType};
+use perfdata_core::spool::{StoredRecord, Writer};
 
 use super::arrange::{Offsets, Placed};
 use super::piece::Origin;
@@ -64,6 +65,16 @@ const FAULTS: [(AuxFlags, &str); 3] = [
     ),
 ];
 
+/// Calls `see` with all records in a temporary file.
+fn each(sideband: &mut Writer, mut see: impl FnMut(&RawRecord<'_>) -> Result<()>) -> Result<()> {
+    let failed = || Error::io("temporary file");
+    let mut records = sideband.read::<StoredRecord>().map_err(failed())?;
+    while let Some(stored) = records.next_entry().map_err(failed())? {
+        see(&stored.record()?)?;
+    }
+    Ok(())
+}
+
 /// Arranges the queues and writes the index.
 pub fn write(
     mut extraction: Extraction,
@@ -74,7 +85,7 @@ pub fn write(
     let path = extraction.dir.join(INDEX);
     let mut index = Index::create(&path)?;
     let mut names = EventNames::default();
-    extraction.sideband.each(|record| {
+    each(&mut extraction.sideband, |record| {
         names.see(record);
         Ok(())
     })?;
@@ -100,7 +111,7 @@ pub fn write(
     let mut faults: BTreeMap<&str, u64> = BTreeMap::new();
     index.json.list("aux_records");
     let ids = std::mem::take(&mut extraction.ids);
-    extraction.sideband.each(|raw| {
+    each(&mut extraction.sideband, |raw| {
         if !is_about_aux(raw.kind) {
             return Ok(());
         }
@@ -125,7 +136,7 @@ pub fn write(
     index.json.close();
 
     let mut build_ids = build_ids(recording);
-    extraction.sideband.each(|raw| {
+    each(&mut extraction.sideband, |raw| {
         if raw.kind == RecordType::HEADER_BUILD_ID
             && let Ok(record) = Record::decode(raw, &recording.events.layout_of(raw))
             && let Body::HeaderBuildId(id) = &record.body
@@ -135,7 +146,7 @@ pub fn write(
         Ok(())
     })?;
     index.json.list("mmaps");
-    extraction.sideband.each(|raw| {
+    each(&mut extraction.sideband, |raw| {
         if is_mapping(raw.kind) {
             index.mapping(raw, &Shown::new(raw, None, recording, &names), &build_ids);
         }

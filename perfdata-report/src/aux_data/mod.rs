@@ -10,7 +10,6 @@ mod arrange;
 mod index;
 mod piece;
 mod queue;
-mod spool;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -20,6 +19,7 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
     Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv,
 };
+use perfdata_core::spool::{StoredRecord, Writer};
 use perfdata_core::{DecodeContext, Recording};
 
 use arrange::Offsets;
@@ -31,7 +31,6 @@ use perfdata_convert::stages::without_aux::WithoutAux;
 use perfdata_convert::walk::{Item, walk};
 use piece::Origin;
 use queue::{Key, Queue};
-use spool::Spool;
 
 /// The result of an extraction.
 #[derive(Debug, Default)]
@@ -73,7 +72,7 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
         payload: None,
         info: None,
         time_conv: None,
-        sideband: Spool::new(file, reader.recording().endian),
+        sideband: Writer::new(file),
         damage: Vec::new(),
     };
     let mut unreadable = 0_u64;
@@ -169,7 +168,7 @@ struct Extraction {
     info: Option<AuxtraceInfo>,
     time_conv: Option<TimeConv>,
     /// Records for the index.
-    sideband: Spool,
+    sideband: Writer,
     damage: Vec<String>,
 }
 
@@ -215,7 +214,8 @@ impl Extraction {
                         .map(|e| (e.id, key(e.idx, e.cpu, e.tid))),
                 );
             }
-            kind if index::is_wanted(kind) => self.sideband.push(record)?,
+            kind if index::is_wanted(kind) => StoredRecord::store(0, record, &mut self.sideband)
+                .map_err(Error::io("temporary file"))?,
             _ => {}
         }
         Ok(())
