@@ -1,11 +1,11 @@
 //! Names without duplicates, and columns of them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use perfdata_export::push_text;
 use twox_hash::XxHash3_64;
 
@@ -27,8 +27,7 @@ impl NameId {
 /// different names remain different ([`push_text`]).
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    list: Vec<Arc<str>>,
-    known: HashMap<Arc<str>, NameId, RandomState>,
+    list: IndexSet<Box<str>, RandomState>,
     text: String,
 }
 
@@ -37,14 +36,10 @@ impl Names {
     pub fn intern(&mut self, name: &[u8]) -> NameId {
         self.text.clear();
         push_text(&mut self.text, name);
-        if let Some(&known) = self.known.get(self.text.as_str()) {
-            return known;
-        }
-        let id = NameId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        let text: Arc<str> = self.text.as_str().into();
-        self.list.push(Arc::clone(&text));
-        self.known.insert(text, id);
-        id
+        let text = self.text.as_str();
+        let known = self.list.get_index_of(text);
+        let number = known.unwrap_or_else(|| self.list.insert_full(text.into()).0);
+        NameId(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// Returns a name, which is added if it is new, with its hash.
@@ -60,7 +55,7 @@ impl Names {
 
     /// Returns a name.
     pub fn get(&self, id: NameId) -> &str {
-        self.list.get(id.index()).map_or("", |name| name)
+        self.list.get_index(id.index()).map_or("", |name| name)
     }
 }
 

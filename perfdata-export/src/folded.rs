@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
+use crate::shown::Interned;
 use crate::tables::{FunctionId, ModuleId, Tables, UNKNOWN};
 use crate::text::push_text;
 
@@ -81,41 +82,30 @@ pub struct Folded<W> {
 
 /// The texts of frames, without duplicates.
 #[derive(Debug, Default)]
-struct Texts {
-    list: Vec<Box<str>>,
-    known: HashMap<Box<str>, u32, RandomState>,
-}
+struct Texts(Interned<Box<str>>);
 
 impl Texts {
     fn intern(&mut self, text: &str) -> u32 {
-        if let Some(&number) = self.known.get(text) {
-            return number;
-        }
-        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(text.into());
-        self.known.insert(text.into(), number);
-        number
+        self.0.number_of(text)
     }
 
     fn text(&self, number: u32) -> &str {
-        let text = usize::try_from(number).ok();
-        text.and_then(|at| self.list.get(at))
-            .map_or("", |text| text)
+        self.0.get(number).map_or("", |text| text)
     }
 
     /// Returns what appends bytes that have the order of the lines of stacks; `None` if a text has
     /// several frames.
     fn keys(&self) -> Option<impl Fn(&[u32], &mut Vec<u8>) + use<>> {
-        if self.list.iter().any(|text| text.contains(';')) {
+        if self.0.list.iter().any(|text| text.contains(';')) {
             return None;
         }
         // A text is followed by a semicolon, which no text contains, or by nothing.
-        let numbers = (0..).take(self.list.len());
+        let numbers = (0..).take(self.0.list.len());
         let mut texts: Vec<(u32, bool)> = numbers
             .flat_map(|number| [(number, false), (number, true)])
             .collect();
         texts.sort_unstable_by(|&one, &other| self.compare(one, other));
-        let mut ranks = vec![[[0; 4]; 2]; self.list.len()];
+        let mut ranks = vec![[[0; 4]; 2]; self.0.list.len()];
         for (rank, (number, is_last)) in (0_u32..).zip(texts) {
             let number = usize::try_from(number).ok();
             let ranks = number.and_then(|number| ranks.get_mut(number));

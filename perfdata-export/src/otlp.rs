@@ -471,7 +471,7 @@ impl<W: Write> Otlp<W> {
                 LabelValue::Text(at) => {
                     let at = usize::try_from(at).ok();
                     text(
-                        at.and_then(|at| strings.list.get(at))
+                        at.and_then(|at| strings.0.list.get_index(at))
                             .map_or("", |text| text),
                     )
                 }
@@ -482,7 +482,7 @@ impl<W: Write> Otlp<W> {
             attribute.message(2, &value);
             dictionary.message(ATTRIBUTES, &attribute);
         }
-        for string in &strings.list {
+        for string in &strings.0.list {
             dictionary.text(STRINGS, string);
         }
         dictionary.message(STACKS, &empty);

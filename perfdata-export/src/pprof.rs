@@ -189,7 +189,7 @@ impl<W: Write> Pprof<W> {
             message.number(5, function.start_line.into());
             self.put(5, &message)?;
         }
-        for string in std::mem::take(&mut self.profile.strings.list) {
+        for string in std::mem::take(&mut self.profile.strings.0.list) {
             self.put_bytes(6, string.as_bytes())?;
         }
         self.put_number(9, self.profile.start().unwrap_or(0))?;

@@ -13,6 +13,7 @@ use crate::events::Events;
 use crate::locations::{Location, Locations};
 use crate::machine::Machine;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
+use crate::shown::Interned;
 use crate::tables::{Module, ModuleId};
 use crate::text::push_text;
 
@@ -103,17 +104,11 @@ pub(crate) struct Mapping {
 
 /// The table of strings. Number 0 is the empty one.
 #[derive(Debug)]
-pub(crate) struct Strings {
-    pub list: Vec<Box<str>>,
-    known: HashMap<Box<str>, u32, RandomState>,
-}
+pub(crate) struct Strings(pub Interned<Box<str>>);
 
 impl Default for Strings {
     fn default() -> Self {
-        let mut strings = Strings {
-            list: Vec::new(),
-            known: HashMap::default(),
-        };
+        let mut strings = Strings(Interned::default());
         strings.intern(b"");
         strings
     }
@@ -124,13 +119,7 @@ impl Strings {
     pub fn intern(&mut self, name: &[u8]) -> u32 {
         let mut text = String::new();
         push_text(&mut text, name);
-        if let Some(&number) = self.known.get(&*text) {
-            return number;
-        }
-        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(text.as_str().into());
-        self.known.insert(text.into(), number);
-        number
+        self.0.number_of(text.as_str())
     }
 }
 

@@ -1,9 +1,12 @@
 //! Frames as formats without addresses show them.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use indexmap::set::Slice;
+use indexmap::{Equivalent, IndexSet};
 use perfdata_core::record::CpuMode;
 use perfdata_session::DsoKind;
 
@@ -48,29 +51,38 @@ impl Shown {
 /// A list without duplicates.
 #[derive(Debug)]
 pub(crate) struct Interned<T> {
-    pub list: Vec<T>,
-    known: HashMap<T, u32, RandomState>,
+    pub list: IndexSet<T, RandomState>,
 }
 
 impl<T> Default for Interned<T> {
     fn default() -> Self {
         Interned {
-            list: Vec::new(),
-            known: HashMap::default(),
+            list: IndexSet::default(),
         }
     }
 }
 
-impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+impl<T: Eq + Hash> Interned<T> {
     /// Returns the number of a value, which is added if it is new.
     pub fn number(&mut self, value: T) -> u32 {
-        if let Some(&number) = self.known.get(&value) {
-            return number;
+        u32::try_from(self.list.insert_full(value).0).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of a borrowed value, which is copied if it is new.
+    pub fn number_of<'a, Q>(&mut self, value: &'a Q) -> u32
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+        T: From<&'a Q>,
+    {
+        match self.list.get_index_of(value) {
+            Some(number) => u32::try_from(number).unwrap_or(u32::MAX),
+            None => self.number(value.into()),
         }
-        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(value.clone());
-        self.known.insert(value, number);
-        number
+    }
+
+    /// Returns the value with a number.
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.list.get_index(usize::try_from(number).ok()?)
     }
 }
 
@@ -94,8 +106,8 @@ impl ShownFrames {
     }
 
     /// Returns all frames, by their numbers.
-    pub fn list(&self) -> &[Shown] {
-        &self.frames.list
+    pub fn list(&self) -> &Slice<Shown> {
+        self.frames.list.as_slice()
     }
 
     /// Returns the number of a frame.

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Events};
 use crate::json;
 use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
+use crate::shown::Interned;
 use crate::spool::Spool;
 use crate::tables::{FunctionId, ModuleId, Tables};
 
@@ -33,8 +34,7 @@ pub struct Speedscope<W> {
     /// The profile of all threads and those of each thread, by event.
     profiles: Vec<Profile>,
     numbers: HashMap<(u32, Option<ThreadId>), usize, RandomState>,
-    frames: Vec<FrameKey>,
-    frame_numbers: HashMap<FrameKey, usize, RandomState>,
+    frames: Interned<FrameKey>,
     spool: Spool,
 }
 
@@ -61,21 +61,14 @@ impl<W: Write> Speedscope<W> {
             events: Events::default(),
             profiles: Vec::new(),
             numbers: HashMap::default(),
-            frames: Vec::new(),
-            frame_numbers: HashMap::default(),
+            frames: Interned::default(),
             spool: Spool::default(),
         }
     }
 
-    fn frame(&mut self, frame: &ResolvedFrame) -> usize {
+    fn frame(&mut self, frame: &ResolvedFrame) -> u32 {
         let key = (frame.function, frame.module, frame.line);
-        if let Some(&known) = self.frame_numbers.get(&key) {
-            return known;
-        }
-        let number = self.frames.len();
-        self.frames.push(key);
-        self.frame_numbers.insert(key, number);
-        number
+        self.frames.number(key)
     }
 
     /// Appends a sample to a profile.
@@ -166,7 +159,7 @@ impl<W: Write> Speedscope<W> {
             put(b"]}")?;
         }
         put(b"],\n\"shared\":{\"frames\":[")?;
-        for (at, (function, module, line)) in frames.iter().enumerate() {
+        for (at, (function, module, line)) in frames.list.iter().enumerate() {
             let name = tables.shown_name(*function, *module);
             let module = module.and_then(|id| tables.module(id));
             let function = function.and_then(|id| tables.function(id));

@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use perfdata_session::Machine;
 
 use super::numbers::{Bits, Numbers};
@@ -46,7 +48,7 @@ struct Process {
 /// File names of mappings.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    by_name: HashMap<Box<[u8]>, usize>,
+    names: IndexSet<Box<[u8]>, RandomState>,
     bytes: usize,
 }
 
@@ -278,17 +280,15 @@ impl Processes {
 impl Names {
     /// Returns the number of a name, if there is a mapping with it.
     pub(super) fn find(&self, name: &[u8]) -> Option<u64> {
-        self.by_name.get(name).map(|&at| at as u64)
+        self.names.get_index_of(name).map(|at| at as u64)
     }
 
     fn intern(&mut self, name: &[u8]) -> usize {
-        if let Some(&at) = self.by_name.get(name) {
+        if let Some(at) = self.names.get_index_of(name) {
             return at;
         }
-        let at = self.by_name.len();
-        self.by_name.insert(name.into(), at);
         self.bytes = self.bytes.saturating_add(name.len()).saturating_add(64);
-        at
+        self.names.insert_full(name.into()).0
     }
 }
 

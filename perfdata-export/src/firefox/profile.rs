@@ -359,7 +359,7 @@ impl<W: Write> Firefox<W> {
         json.list("inlineDepth", frames, |frame| frame.depth.to_string())?;
         json.list("category", frames, |frame| {
             let function = usize::try_from(frame.function).ok();
-            let function = function.and_then(|at| functions.get(at));
+            let function = function.and_then(|at| functions.get_index(at));
             let category = match function.map(|function| function.code) {
                 Some(Code::User) => 0,
                 Some(Code::Kernel) => 1,

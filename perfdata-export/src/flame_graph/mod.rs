@@ -190,7 +190,7 @@ impl<W: Write> FlameGraph<W> {
         let node = usize::try_from(node).ok();
         let node = node.and_then(|at| self.tree.nodes().get(at));
         let frame = node.and_then(|node| usize::try_from(node.frame).ok());
-        let frame = frame.and_then(|at| self.frames.list().get(at));
+        let frame = frame.and_then(|at| self.frames.list().get_index(at));
         frame.is_some_and(|frame| *frame.name == *UNKNOWN.as_bytes())
     }
 

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use indexmap::set::Slice;
+
 use super::{FlameGraph, Side, Thread};
 use crate::counts::Sums;
 use crate::error::{Error, Result};
@@ -33,7 +35,7 @@ fn write_tables<W: Write>(
     json: &mut Writer<'_, W>,
     events: &Events,
     threads: &Interned<Thread>,
-    frames: &[Shown],
+    frames: &Slice<Shown>,
     tree: &Tree,
 ) -> Result<()> {
     json.list("events", events.list(), |event| {

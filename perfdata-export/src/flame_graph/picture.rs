@@ -38,7 +38,7 @@ impl<W: Write> FlameGraph<W> {
         let event = 0;
         let mut rows = self.rows.sorted();
         rows.retain(|row| row.0.event == event);
-        let mut frames = self.frames.list().to_vec();
+        let mut frames: Vec<Shown> = self.frames.list().iter().cloned().collect();
         self.add_comms(&mut rows, &mut frames);
         let of_side = |side: u8| {
             let rows = rows.iter().filter(move |row| row.0.side == side);
@@ -70,7 +70,7 @@ impl<W: Write> FlameGraph<W> {
         let mut comms = Interned::default();
         let comm_of = |thread: u32| {
             let at = usize::try_from(thread).ok();
-            let thread = at.and_then(|at| self.threads.list.get(at));
+            let thread = at.and_then(|at| self.threads.list.get_index(at));
             thread.map(|thread| thread.comm.clone()).unwrap_or_default()
         };
         let numbers = rows.iter().map(|row| comms.number(comm_of(row.0.thread)));
