@@ -23,12 +23,14 @@ use perfdata_convert::io::InputSource;
 use perfdata_convert::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 
 /// The name of the event.
-const NAME: &[u8] = b"offcpu-time";
+pub(crate) const NAME: &[u8] = b"offcpu-time";
 
 /// Moves the parts of off-CPU samples from their RAW data to the sample, and changes the attribute
 /// of their event accordingly. The samples then have the form of perf before 6.16.
 #[derive(Debug, Default)]
 pub struct ExpandOffCpu {
+    /// Whether there is no note if nothing is to be expanded.
+    is_silent: bool,
     /// The IDs of the events with such samples.
     ids: HashSet<u64>,
     /// The events before and after the stage.
@@ -41,6 +43,14 @@ impl ExpandOffCpu {
     /// Returns a stage that has not seen a recording.
     pub fn new() -> Self {
         ExpandOffCpu::default()
+    }
+
+    /// Returns a stage that has no note about recordings without such samples.
+    pub fn where_possible() -> Self {
+        ExpandOffCpu {
+            is_silent: true,
+            ..ExpandOffCpu::default()
+        }
     }
 
     /// Adds the IDs of the events called `offcpu-time`.
@@ -87,6 +97,11 @@ impl ExpandOffCpu {
         }
         next.write_for(&record, &self.to).map(|_| ())
     }
+}
+
+/// Returns whether an event is that of `perf record --off-cpu`, or one in its form.
+pub(crate) fn is_off_cpu(attr: &Attr, name: &[u8]) -> bool {
+    attr.kind == EventType::SOFTWARE && attr.config == SoftwareEvent::BPF_OUTPUT.0 && name == NAME
 }
 
 /// Returns whether samples of an event may have off-CPU data in the form of perf since 6.16.
@@ -248,6 +263,9 @@ impl Stage for ExpandOffCpu {
     }
 
     fn notes(&self) -> Vec<String> {
+        if self.is_silent && self.ids.is_empty() {
+            return Vec::new();
+        }
         vec![if self.ids.is_empty() {
             "no event has off-CPU samples in the form of perf since 6.16".into()
         } else {

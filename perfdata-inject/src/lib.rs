@@ -6,7 +6,7 @@
 //! - [`callchains`]: callchains from user stacks;
 //! - [`merge_deferred`]: the user parts of callchains that the kernel recorded later;
 //! - [`itrace`]: samples of hardware traces;
-//! - [`sched_stat`] and [`expand_off_cpu`]: samples of threads that were off the CPU.
+//! - [`off_cpu`], [`sched_stat`] and [`expand_off_cpu`]: samples of threads that were off the CPU.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -21,6 +21,8 @@ pub mod expand_off_cpu;
 pub mod itrace;
 pub mod jit;
 pub mod merge_deferred;
+mod new_events;
 mod notes;
+pub mod off_cpu;
 pub mod perf_maps;
 pub mod sched_stat;

@@ -33,6 +33,8 @@ pub enum Part {
     Compress,
     /// [`traces`](crate::Recipe::traces).
     Itrace,
+    /// [`off_cpu`](crate::Recipe::off_cpu).
+    OffCpu,
 }
 
 impl Part {
@@ -50,6 +52,7 @@ impl Part {
             Part::FeaturesFrom => "features_from",
             Part::Compress => "compress",
             Part::Itrace => "traces",
+            Part::OffCpu => "off_cpu",
         }
     }
 }

@@ -23,6 +23,7 @@ use perfdata_edit::split::{self, Split};
 use perfdata_inject::build_ids;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_inject::merge_deferred::MergeDeferred;
+use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
 use perfdata_inject::sched_stat::SchedStat;
 use perfdata_report::tally::Tally;
 
@@ -57,6 +58,8 @@ pub struct Recipe {
     pub expand_off_cpu: bool,
     /// What becomes of user stacks; by default, they stay as they are.
     pub user_stacks: Option<UserStacks>,
+    /// Samples of threads that were off the CPU. The records are sorted before.
+    pub off_cpu: Option<OffCpuOptions>,
     /// Whether `sched_stat` events are joined with `sched_switch` (`perf inject --sched-stat`). The
     /// records are sorted before.
     pub sched_stat: bool,
@@ -100,6 +103,7 @@ impl Default for Recipe {
             merge_deferred: false,
             expand_off_cpu: false,
             user_stacks: None,
+            off_cpu: None,
             sched_stat: false,
             build_ids: None,
             thin: Thinning::default(),
@@ -129,6 +133,14 @@ impl Recipe {
     }
 
     fn check_selection(&self) -> std::result::Result<(), Conflict> {
+        if self.select.is_some() && self.off_cpu.is_some() {
+            // The switches of other threads say when the selected ones run.
+            return Err(Conflict::Excluded {
+                part: Part::OffCpu,
+                by: Part::Select,
+                why: "add the off-CPU samples first, and then select",
+            });
+        }
         match self.select.is_some() && self.adds_dumps() {
             // Which records the kept samples need is decided before the mappings are added.
             true => Err(Conflict::Excluded {
@@ -215,6 +227,12 @@ impl Recipe {
                 why: "unwind the stacks first, and then split it",
             });
         }
+        if self.off_cpu.is_some() {
+            return Err(Conflict::WholeOnly {
+                parts: &[Part::OffCpu],
+                why: "add the off-CPU samples first, and then split it",
+            });
+        }
         if self.sanitize.is_some() {
             return Err(Conflict::Excluded {
                 part: Part::Split,
@@ -272,7 +290,8 @@ impl Recipe {
         }
         // The records of a sorted stream remain sorted with the mappings of generated code.
         let sorts_first = self.adds_dumps() && self.sort;
-        let is_sorted = sorts_first || self.traces.is_some() || self.sched_stat;
+        let is_sorted =
+            sorts_first || self.traces.is_some() || self.sched_stat || self.off_cpu.is_some();
         if is_sorted {
             stages.push(Box::new(Sort::new()));
         }
@@ -291,11 +310,16 @@ impl Recipe {
         }
         if self.expand_off_cpu {
             stages.push(Box::new(ExpandOffCpu::new()));
+        } else if self.off_cpu.is_some() {
+            stages.push(Box::new(ExpandOffCpu::where_possible()));
         }
         if let Some(stacks) = &self.user_stacks {
             let max_stack = self.thin.max_stack;
             let stage = stacks.stage(sysroot, max_stack, self.adds_dumps(), threads);
             stages.push(Box::new(stage));
+        }
+        if let Some(options) = self.off_cpu {
+            stages.push(Box::new(OffCpu::new(options)));
         }
         if self.sched_stat {
             stages.push(Box::new(SchedStat::new()));

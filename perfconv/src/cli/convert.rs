@@ -7,8 +7,8 @@ use perfdata_convert::stages::compress::Compress;
 use perfdata_core::Version;
 
 use super::{
-    ByteOrder, CallchainArgs, Container, InputArg, JitArgs, Objects, OutputArgs, SanitizeArgs,
-    SliceArgs, ThinArgs, UnknownContent,
+    ByteOrder, CallchainArgs, Container, InputArg, JitArgs, Objects, OffCpuArgs, OutputArgs,
+    SanitizeArgs, SliceArgs, ThinArgs, UnknownContent,
 };
 
 /// Heading of options that change the whole recording.
@@ -62,7 +62,7 @@ pub struct ConvertArgs {
     ///
     /// Applies to `perf record --call-graph fp,defer`. A stream is stored until it ends. For files,
     /// --compat below 6.19 does this by itself.
-    #[arg(long, help_heading = CONVERSIONS)]
+    #[arg(long, hide_short_help = true, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
     /// Expand the samples of perf record --off-cpu (6.16) for other readers
     ///
@@ -93,6 +93,9 @@ pub struct ConvertArgs {
     /// What happens to user stacks.
     #[command(flatten)]
     pub callchains: CallchainArgs,
+    /// Samples of threads that were off the CPU.
+    #[command(flatten)]
+    pub off_cpu: OffCpuArgs,
     /// Which samples to keep.
     #[command(flatten)]
     pub slice: SliceArgs,

@@ -7,7 +7,7 @@ use perfdata_export::Fields;
 
 #[cfg(feature = "columns")]
 use super::ColumnArgs;
-use super::{InputArgs, OutputArgs, SliceArgs};
+use super::{InputArgs, OffCpuArgs, OutputArgs, SliceArgs};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -126,11 +126,13 @@ pub enum LikeArg {
     V7_2,
 }
 
-/// Hides the options of slices that make no difference in an export.
+/// Hides the options of slices that make no difference in an export, and shows those of conversions
+/// without a heading.
 pub fn of_export(arg: Arg) -> Arg {
-    match arg.get_id() == "sideband" {
-        true => arg.hide(true),
-        false => arg,
+    match arg.get_id().as_str() {
+        "sideband" => arg.hide(true),
+        "off_cpu" | "wakers" => arg.help_heading(None),
+        _ => arg,
     }
 }
 
@@ -257,6 +259,9 @@ pub struct ExportArgs {
     /// this option, such objects are used only if the recording was made on this machine.
     #[arg(long, conflicts_with = "no_symbols", hide_short_help = true, help_heading = NAMES)]
     pub unverified: bool,
+    /// Samples of threads that were off the CPU.
+    #[command(flatten)]
+    pub off_cpu: OffCpuArgs,
     /// Which samples to export.
     #[command(flatten)]
     pub slice: SliceArgs,

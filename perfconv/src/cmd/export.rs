@@ -192,6 +192,7 @@ fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T
 pub(super) fn of_args(args: &ExportArgs, groups: bool, limits: Limits) -> Result<Export> {
     let mut export = Export::new(sources(args)?);
     export.recipe.select = args.slice.select(limits)?;
+    export.recipe.off_cpu = args.off_cpu.options(true);
     export.recipe.limits = limits;
     export.symbols = !args.no_symbols;
     export.inlines = args.inlines;

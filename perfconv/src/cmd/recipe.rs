@@ -56,6 +56,7 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
     recipe.merge_deferred = args.merge_deferred;
     recipe.expand_off_cpu = args.expand_off_cpu;
     recipe.user_stacks = (&args.callchains).into();
+    recipe.off_cpu = args.off_cpu.options(false);
     recipe.build_ids = build_ids(args)?;
     recipe.thin = Thinning::from(&args.thin);
     recipe.sanitize = args.sharing.sanitizing()?;
@@ -152,6 +153,7 @@ fn conflict(conflict: Conflict) -> Error {
         Part::FeaturesFrom => "--features-from",
         Part::Compress => "--compress",
         Part::Itrace => "--itrace",
+        Part::OffCpu => "--off-cpu",
         other => other.name(),
     }))
 }

@@ -429,6 +429,12 @@ impl Events {
         record.pair(self.place_in_trailer(record, SampleType::TID)?)
     }
 
+    /// Returns the CPU in the trailer of a kernel record other than a sample.
+    pub fn trailer_cpu(&self, record: &RawRecord<'_>) -> Option<u32> {
+        let at = self.place_in_trailer(record, SampleType::CPU)?;
+        Some(record.pair(at)?.0)
+    }
+
     /// Returns the offset of a part of the trailer in bytes from the start of the record.
     #[inline]
     fn place_in_trailer(&self, record: &RawRecord<'_>, part: SampleType) -> Option<usize> {

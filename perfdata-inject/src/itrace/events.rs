@@ -1,14 +1,11 @@
 //! The events of synthesised samples (tools/perf/util/arm-spe.c, Linux 7.1,
 //! `arm_spe_synth_events`).
 
-use perfdata_core::attr::{
-    Attr, AttrFlags, AuxAction, BranchSampleType, EventType, HardwareEvent, ReadFormat, SampleType,
-};
-use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
-use perfdata_core::wire::{HeaderString, Rest};
-use perfdata_core::{Event, Events, Recording};
+use perfdata_core::attr::{Attr, BranchSampleType, EventType, HardwareEvent, SampleType};
+use perfdata_core::{Event, Events};
 
 use super::options::ItraceOptions;
+use crate::new_events;
 use perfdata_convert::error::{Error, Result};
 
 /// What a synthesised sample is about.
@@ -87,9 +84,9 @@ pub(super) struct Synthesised {
 }
 
 impl Synthesised {
-    /// Returns its ID and name.
-    pub(super) fn name(&self) -> (u64, Vec<u8>) {
-        (self.id, self.kind.name().into())
+    /// Returns the event with its name.
+    pub(super) fn named(&self) -> (Event, Vec<u8>) {
+        (self.event.clone(), self.kind.name().into())
     }
 }
 
@@ -143,9 +140,7 @@ pub(super) fn synthesised(
         .into_iter()
         .filter(|kind| kind.is_selected(options))
     {
-        while id == 0 || events.of_id_strict(id).is_some() {
-            id = id.wrapping_add(1);
-        }
+        id = new_events::free_id(events, id);
         let attr = attr(&trace.attr, kind, options, has_times);
         let is_same_place =
             |event: &Event| Events::id_place(&event.attr) == Events::id_place(&attr);
@@ -186,62 +181,12 @@ fn attr(trace: &Attr, kind: Kind, options: &ItraceOptions, has_times: bool) -> A
         Kind::Instructions => HardwareEvent::INSTRUCTIONS,
         _ => HardwareEvent::CPU_CYCLES,
     };
-    let is_set = |field: u64| field != 0;
-    let flags = AttrFlags::default()
-        .with_exclude_user(is_set(trace.flags.exclude_user()))
-        .with_exclude_kernel(is_set(trace.flags.exclude_kernel()))
-        .with_exclude_hv(is_set(trace.flags.exclude_hv()))
-        .with_exclude_host(is_set(trace.flags.exclude_host()))
-        .with_exclude_guest(is_set(trace.flags.exclude_guest()))
-        .with_sample_id_all(is_set(trace.flags.sample_id_all()));
     Attr {
         kind: EventType::HARDWARE,
-        size: trace.size,
         config: config.0,
         sample_period: options.period,
         sample_type: SampleType(parts),
-        read_format: ReadFormat(trace.read_format.0),
-        flags,
-        wakeup: 0,
-        bp_type: 0,
-        config1: 0,
-        config2: trace.config2.map(|_| 0),
         branch_sample_type: trace.branch_sample_type.map(|_| branches),
-        sample_regs_user: trace.sample_regs_user.map(|_| 0),
-        sample_stack_user: trace.sample_stack_user.map(|_| 0),
-        clockid: trace.clockid.map(|_| 0),
-        sample_regs_intr: trace.sample_regs_intr.map(|_| 0),
-        aux_watermark: trace.aux_watermark.map(|_| 0),
-        sample_max_stack: trace.sample_max_stack.map(|_| 0),
-        reserved_2: trace.reserved_2.map(|_| 0),
-        aux_sample_size: trace.aux_sample_size.map(|_| 0),
-        aux_action: trace.aux_action.map(|_| AuxAction::default()),
-        sig_data: trace.sig_data.map(|_| 0),
-        config3: trace.config3.map(|_| 0),
-        config4: trace.config4.map(|_| 0),
-        tail: Rest(vec![0; trace.tail.0.len()]),
+        ..new_events::plain(trace)
     }
-}
-
-/// Adds the new events to EVENT_DESC. Returns false if there is no readable section of these
-/// events.
-pub(super) fn describe(recording: &mut Recording, new: &[Synthesised]) -> Result<bool> {
-    let Some(Ok(Section {
-        value: Feature::EventDescs(descs),
-        ..
-    })) = recording.feature(FeatureId::EVENT_DESC)
-    else {
-        return Ok(false);
-    };
-    let known = descs.events.0.into_iter();
-    let known = known.map(|desc| (desc.attr.0, desc.name, desc.ids.0));
-    let added = new.iter().map(|new| {
-        let name = HeaderString::new(new.kind.name().as_bytes());
-        (new.event.attr.clone(), name, new.event.ids.clone())
-    });
-    let Some(all) = EventDescs::new(known.chain(added).collect()) else {
-        return Ok(false);
-    };
-    recording.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(all))?;
-    Ok(true)
 }

@@ -18,11 +18,11 @@ use perfdata_core::Recording;
 use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
-use perfdata_core::names::name_records;
 use perfdata_core::record::{RawRecord, RecordType, TimeConv};
 
 pub use options::ItraceOptions;
 
+use crate::new_events;
 use decoder::Decoder;
 use events::Synthesised;
 use perfdata_convert::error::{Error, Result, Step};
@@ -153,12 +153,8 @@ impl Stage for Itrace {
         for new in new {
             recording.events.push(new.event.clone());
         }
-        let is_described = events::describe(recording, new)?;
-        // perf reads the names of a pipe from these records only.
-        if !is_described || matches!(container_layout, ContainerLayout::Pipe(_)) {
-            let names: Vec<_> = new.iter().map(Synthesised::name).collect();
-            self.names = name_records(&names, recording.endian);
-        }
+        let named: Vec<_> = new.iter().map(Synthesised::named).collect();
+        self.names = new_events::describe(recording, container_layout, &named)?;
         decoder.set_events(&recording.events);
         Ok(())
     }

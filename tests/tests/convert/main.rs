@@ -21,6 +21,7 @@ mod jit;
 mod merge;
 mod merge_deferred;
 mod odd_sections;
+mod off_cpu;
 mod overlaps;
 mod patched;
 mod perf_maps;

@@ -220,13 +220,20 @@ fn conflicts_are_values() {
     };
     type Made<'a> = &'a dyn Fn(&mut Recipe);
     type Is<'a> = &'a dyn Fn(&Conflict) -> bool;
-    let cases: [(Made<'_>, Is<'_>); 7] = [
+    let cases: [(Made<'_>, Is<'_>); 8] = [
         (
             &|recipe| {
                 code(recipe, Some(Dumps::default()));
                 recipe.select = Some(Select::default());
             },
             &excluded(Part::Jit, Part::Select),
+        ),
+        (
+            &|recipe| {
+                recipe.off_cpu = Some(Default::default());
+                recipe.select = Some(Select::default());
+            },
+            &excluded(Part::OffCpu, Part::Select),
         ),
         (
             &|recipe| {

@@ -17,6 +17,7 @@ mod memory_perf;
 mod merge_perf;
 mod mutated_perf;
 mod names_perf;
+mod off_cpu_live_perf;
 mod off_cpu_perf;
 mod parts_perf;
 mod perf_maps_perf;

@@ -1,0 +1,433 @@
+//! Threads with known waits, recorded here: the times on and off the CPU add up to the life of each
+//! thread, and are those of `perf sched timehist`.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use perfdata_convert::pipeline::Stage;
+use perfdata_core::header::ContainerKind;
+use perfdata_edit::sort::Sort;
+use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
+use perfdata_tests::convert::convert;
+use perfdata_tests::perf::{self, Perf};
+use perfdata_tests::recordings::{Endian, PerfVersion};
+use perfdata_tests::skipped;
+use tempfile::TempDir;
+
+/// The names of the threads: the part of a stack in which each waits, and why.
+const WAITS: [(&str, &str, &str); 4] = [
+    ("oc-sleep", "nanosleep", "[sleep]"),
+    ("oc-pipe", "unix_stream", "[sleep]"),
+    ("oc-futex", "futex", "[sleep]"),
+    ("oc-spin", "", "[preempted]"),
+];
+
+/// Threads that wait for something, until the value is dropped.
+struct Waiters {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Waiters {
+    fn start() -> Self {
+        let mut waiters = Waiters {
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        waiters.spawn("oc-sleep", || thread::sleep(Duration::from_millis(3)));
+        let (mut here, mut there) = UnixStream::pair().expect("a pair");
+        for stream in [&here, &there] {
+            let timeout = Some(Duration::from_millis(50));
+            stream.set_read_timeout(timeout).expect("a timeout");
+        }
+        let _ = here.write(&[1]);
+        for stream in [here, there.try_clone().expect("a stream")] {
+            let mut stream = stream;
+            waiters.spawn("oc-pipe", move || {
+                // The other thread may have ended.
+                let _ = stream.read(&mut [0]);
+                let _ = stream.write(&[1]);
+                thread::sleep(Duration::from_micros(200));
+            });
+        }
+        let _ = there.write(&[1]);
+        let turn = Arc::new((Mutex::new(0), Condvar::new()));
+        for own in 0..2 {
+            let turn = Arc::clone(&turn);
+            waiters.spawn("oc-futex", move || {
+                let mut now = turn.0.lock().expect("a lock");
+                if *now != own {
+                    let timeout = Duration::from_millis(20);
+                    now = turn.1.wait_timeout(now, timeout).expect("a lock").0;
+                }
+                *now = 1 - own;
+                turn.1.notify_all();
+                drop(now);
+                thread::sleep(Duration::from_micros(300));
+            });
+        }
+        let cpus = thread::available_parallelism().map_or(2, usize::from);
+        for _ in 0..cpus.min(8) + 1 {
+            waiters.spawn("oc-spin", || {
+                (0..10_000).for_each(|_| std::hint::spin_loop());
+            });
+        }
+        waiters
+    }
+
+    fn spawn(&mut self, name: &str, mut step: impl FnMut() + Send + 'static) {
+        let stop = Arc::clone(&self.stop);
+        let repeat = move || {
+            while !stop.load(Ordering::Relaxed) {
+                step();
+            }
+        };
+        let thread = thread::Builder::new().name(name.into()).spawn(repeat);
+        self.threads.push(thread.expect("a thread"));
+    }
+}
+
+impl Drop for Waiters {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Records the scheduler's events of the machine for a moment.
+fn recorded(path: &Path) -> Option<&'static Perf> {
+    let recorder = perf::all().iter().find(|perf| perf.name == "perf")?;
+    let waiters = Waiters::start();
+    let mut command = recorder.command();
+    command.args(["record", "-q", "-g", "-a", "-m", "512"]);
+    for event in ["switch", "waking", "wakeup", "wakeup_new"] {
+        command.args(["-e", &format!("sched:sched_{event}")]);
+    }
+    command.arg("-o").arg(path).args(["--", "sleep", "0.3"]);
+    let said = perf::run(command).ok()?;
+    drop(waiters);
+    said.success().then_some(recorder)
+}
+
+fn stages() -> Vec<Box<dyn Stage>> {
+    let options = OffCpuOptions::default();
+    vec![Box::new(Sort::new()), Box::new(OffCpu::new(options))]
+}
+
+fn script(perf: &Perf, path: &Path, fields: &str) -> String {
+    let mut command = perf.command();
+    command.args(["script", "--no-inline", "--ns", "-F", fields, "-i"]);
+    command.arg(path);
+    let said = perf::run(command).expect("perf can be started");
+    assert!(said.success(), "{perf}: {}", said.stderr);
+    said.stdout
+}
+
+/// Returns seconds with 9 decimals as nanoseconds.
+fn nanoseconds(text: &str) -> u64 {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a time")
+}
+
+/// Returns the number after `key` in the text of a tracepoint.
+fn number(text: &str, key: &str) -> u32 {
+    let rest = text.split_once(key).expect("a field").1;
+    let digits = rest.split(' ').next().unwrap_or_default();
+    digits.parse().expect("a number")
+}
+
+/// What the switches in the text of perf say about a thread.
+#[derive(Default)]
+struct Life {
+    /// When it ran.
+    runs: Vec<(u64, u64)>,
+    since: Option<u64>,
+    has_stopped: bool,
+    is_dead: bool,
+    /// Whether all of its switches are there.
+    is_complete: bool,
+}
+
+/// Returns the life of each thread from its first switch on. `text` contains the samples of
+/// `sched:sched_switch`.
+fn lives(text: &str) -> HashMap<u32, Life> {
+    let mut lives: HashMap<u32, Life> = HashMap::new();
+    let mut running: HashMap<&str, u32> = HashMap::new();
+    for line in text.lines().filter(|line| line.contains("sched_switch:")) {
+        let mut words = line.split_whitespace();
+        let cpu = words.find(|word| word.starts_with('[')).expect("a CPU");
+        let time = nanoseconds(words.next().expect("a time"));
+        let prev = number(line, "prev_pid=");
+        let next = number(line, "next_pid=");
+        let before = running.insert(cpu, next);
+        let is_gap = before.is_some_and(|before| before != prev);
+        for tid in [prev, next].into_iter().chain(before.filter(|_| is_gap)) {
+            let life = lives.entry(tid).or_insert_with(|| Life {
+                is_complete: true,
+                ..Life::default()
+            });
+            life.is_complete &= !is_gap;
+        }
+        let life = lives.entry(prev).or_default();
+        match life.since.take() {
+            Some(since) => life.runs.push((since, time)),
+            // It ran when the events of this CPU were not yet counted.
+            None => life.is_complete &= !life.has_stopped,
+        }
+        life.has_stopped = true;
+        life.is_dead = ["prev_state=X", "prev_state=Z"]
+            .iter()
+            .any(|dead| line.contains(dead));
+        lives.entry(next).or_default().since = Some(time);
+    }
+    lives
+}
+
+/// A sample of the new event: when it began and ended, its reason, and the names of its frames.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct OffCpuTime {
+    begin: u64,
+    end: u64,
+    comm: String,
+    frames: Vec<String>,
+}
+
+/// Returns the samples of each thread.
+fn off_cpu(text: &str) -> HashMap<u32, Vec<OffCpuTime>> {
+    let mut all: HashMap<u32, Vec<OffCpuTime>> = HashMap::new();
+    let mut current = None;
+    for line in text.lines() {
+        if line.starts_with([' ', '\t']) && line.split_whitespace().count() <= 2 {
+            let frame = line.split_whitespace().nth(1).unwrap_or_default();
+            if let Some(tid) = current {
+                let last: Option<&mut OffCpuTime> =
+                    all.get_mut(&tid).and_then(|list| list.last_mut());
+                last.expect("a sample").frames.push(frame.into());
+            }
+            continue;
+        }
+        current = None;
+        let Some((head, _)) = line.split_once("offcpu-time:") else {
+            continue;
+        };
+        let words: Vec<&str> = head.split_whitespace().collect();
+        let [comm @ .., tid, time, period] = &words[..] else {
+            panic!("{line}");
+        };
+        let (tid, end) = (tid.parse().expect("a thread"), nanoseconds(time));
+        let period: u64 = period.parse().expect("a period");
+        all.entry(tid).or_default().push(OffCpuTime {
+            begin: end - period,
+            end,
+            comm: comm.join(" "),
+            frames: Vec::new(),
+        });
+        current = Some(tid);
+    }
+    all
+}
+
+/// A line of `perf sched timehist`, in microseconds: the thread and the time at which it stopped;
+/// the time for which it had waited before it ran, a part of it for which it could run, and the
+/// time for which it ran.
+fn timehist(perf: &Perf, path: &Path) -> Vec<(u32, u64, [u64; 3])> {
+    let mut command = perf.command();
+    command.args(["sched", "timehist", "-i"]).arg(path);
+    let said = perf::run(command).expect("perf can be started");
+    assert!(said.success(), "{perf}: {}", said.stderr);
+    let line = |line: &str| {
+        let (time, rest) = line.trim_start().split_once(' ')?;
+        let (task, rest) = rest.split_once(']')?.1.trim_start().split_once(']')?;
+        let tid = task.rsplit_once('[')?.1;
+        let tid = tid.split('/').next()?.parse().ok()?;
+        let mut numbers = rest.split_whitespace();
+        let mut next = || {
+            let digits = numbers.next()?.replace('.', "");
+            digits.parse().ok()
+        };
+        Some((tid, nanoseconds(time), [next()?, next()?, next()?]))
+    };
+    said.stdout.lines().filter_map(line).collect()
+}
+
+/// A recording made here, and the result with the new event.
+struct Case {
+    folder: TempDir,
+    recorder: &'static Perf,
+    lives: HashMap<u32, Life>,
+}
+
+impl Case {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("perf.data");
+        let Some(recorder) = recorded(&path) else {
+            skipped::note("a perf that may record the events of the scheduler");
+            return None;
+        };
+        let lives = lives(&script(recorder, &path, "tid,cpu,time,event,trace"));
+        Some(Case {
+            folder,
+            recorder,
+            lives,
+        })
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("perf.data")
+    }
+}
+
+/// The intervals of each thread have no gaps and do not overlap, in every container; every perf
+/// reads the samples, with stacks that show the known waits.
+#[test]
+fn times_on_and_off_the_cpu_are_the_life_of_each_thread() {
+    let Some(case) = Case::new() else {
+        return;
+    };
+    let judges = perf::all()
+        .iter()
+        .filter(|perf| perf.endian == Endian::Little);
+    let mut first = None;
+    for kind in [ContainerKind::File, ContainerKind::Pipe] {
+        let output = convert(&case.path(), Some(kind), stages()).expect("it is converted");
+        for perf in judges.clone() {
+            let found = off_cpu(&script(
+                perf,
+                &output.path(),
+                "comm,tid,time,event,period,ip,sym",
+            ));
+            let expected = first.get_or_insert_with(|| found.clone());
+            assert_eq!(found.len(), expected.len(), "{perf} {kind}");
+            for (tid, list) in expected {
+                let (found, times) = (&found[tid], |off: &OffCpuTime| (off.begin, off.end));
+                let same = found.iter().map(times).eq(list.iter().map(times));
+                assert!(same, "{perf} {kind}: thread {tid}");
+                // Versions differ in the names of functions of programs.
+                let names =
+                    |off: &OffCpuTime| off.frames.iter().take(2).cloned().collect::<Vec<_>>();
+                for (found, off) in found.iter().zip(list) {
+                    assert_eq!(names(found), names(off), "{perf} {kind}: thread {tid}");
+                    // Newer versions forget a thread when it begins to exit.
+                    let is_named = !found.comm.starts_with(':');
+                    assert!(
+                        found.comm == off.comm || !is_named,
+                        "{perf} {kind}: thread {tid}"
+                    );
+                }
+            }
+        }
+    }
+    let samples = first.expect("perf");
+    let mut complete = 0;
+    for (tid, life) in case
+        .lives
+        .iter()
+        .filter(|(tid, life)| **tid != 0 && life.is_complete)
+    {
+        let mut parts = life.runs.clone();
+        let off = samples.get(tid).map(Vec::as_slice).unwrap_or_default();
+        parts.extend(off.iter().map(|off| (off.begin, off.end)));
+        parts.sort_unstable();
+        for pair in parts.windows(2) {
+            assert_eq!(pair[0].1, pair[1].0, "thread {tid}: {pair:?}");
+        }
+        complete += 1;
+    }
+    assert!(complete > 10, "{complete} threads with all switches");
+    for (comm, function, reason) in WAITS {
+        let has_frames = |off: &&OffCpuTime| {
+            off.comm == comm
+                && off.frames.first().is_some_and(|first| first == reason)
+                && off.frames.iter().any(|frame| frame.contains(function))
+        };
+        let waits: Vec<&OffCpuTime> = samples.values().flatten().filter(has_frames).collect();
+        assert!(!waits.is_empty(), "{comm}: no {reason} in {function}");
+        if comm == "oc-sleep" {
+            let shortest = waits.iter().map(|off| off.end - off.begin).min();
+            assert!(shortest >= Some(3_000_000), "{shortest:?}");
+        }
+    }
+}
+
+#[test]
+fn times_are_those_of_perf_sched_timehist() {
+    let Some(case) = Case::new() else {
+        return;
+    };
+    let output = convert(&case.path(), None, stages()).expect("it is converted");
+    let text = script(
+        case.recorder,
+        &output.path(),
+        "comm,tid,time,event,period,ip,sym",
+    );
+    let samples = off_cpu(&text);
+    let judges = perf::all()
+        .iter()
+        .filter(|perf| perf.endian == Endian::Little);
+    for perf in judges {
+        let lines = timehist(perf, &case.path());
+        // The events of the recording are still there.
+        assert!(timehist(perf, &output.path()) == lines, "{perf}");
+        let knows_preemption = perf.version >= "6.12".parse::<PerfVersion>().expect("a release");
+        let (mut compared, mut woken_early) = (0, 0);
+        for (tid, time, [wait, delay, run]) in lines {
+            let life = case
+                .lives
+                .get(&tid)
+                .filter(|life| tid != 0 && life.is_complete);
+            let ran = life.and_then(|life| life.runs.iter().find(|ran| ran.1 / 1000 == time));
+            let Some(&(begin, end)) = ran else {
+                continue;
+            };
+            let mut before: Vec<&OffCpuTime> = Vec::new();
+            let mut at = begin;
+            for off in samples.get(&tid).into_iter().flatten().rev() {
+                if off.end == at {
+                    at = off.begin;
+                    before.push(off);
+                }
+            }
+            // The first time is not known completely.
+            let is_known = life.is_some_and(|life| life.runs.iter().any(|ran| ran.1 == at));
+            assert_eq!((end - begin) / 1000, run, "{perf}: thread {tid} at {time}");
+            // Newer versions forget a thread when it begins to exit.
+            let exits = life.is_some_and(|life| life.is_dead) && wait == 0;
+            if !is_known || exits && knows_preemption {
+                continue;
+            }
+            compared += 1;
+            assert_eq!((begin - at) / 1000, wait, "{perf}: thread {tid} at {time}");
+            let of = |name: &str| {
+                let of = before
+                    .iter()
+                    .filter(|off| off.frames.first().is_some_and(|first| first == name));
+                of.map(|off| off.end - off.begin).sum::<u64>()
+            };
+            let (runnable, preempted) = (of("[runnable]"), of("[preempted]"));
+            let expected = match preempted {
+                0 => runnable,
+                _ if knows_preemption => preempted,
+                _ => continue,
+            };
+            // perf ignores a waking before the switch that it follows.
+            if delay == 0 && expected > 0 && preempted == 0 {
+                woken_early += 1;
+                continue;
+            }
+            assert_eq!(expected / 1000, delay, "{perf}: thread {tid} at {time}");
+        }
+        assert!(
+            compared > 50 && woken_early * 10 < compared,
+            "{perf}: {compared}, {woken_early}"
+        );
+    }
+}
