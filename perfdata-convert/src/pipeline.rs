@@ -45,7 +45,7 @@ pub use link::Link;
 use opened::{Opened, Ready, check_ahead, look_ahead};
 use pump::pump;
 
-pub use stage::{ReadsAhead, Requirements, Stage, each_part};
+pub use stage::{OutputCheck, ReadsAhead, Requirements, Selection, Stage, each_part};
 use watched::Watched;
 
 // What only the other crates of this workspace use: it may change in any release.
@@ -212,11 +212,11 @@ impl Conversion {
     /// Lets the stages check the complete output, before it appears.
     fn check_output(&mut self, output: &File) -> Result<()> {
         let mut stages = self.stages.iter_mut();
-        let Some(stage) = stages.find(|stage| checks(&***stage)) else {
+        let Some(check) = stages.find_map(|stage| stage.output_check()) else {
             return Ok(());
         };
         let file = Arc::new(output.try_clone().map_err(Error::io("output"))?);
-        stage.check_output(Input::from_source(file).limited_by(self.limits))
+        check.check(Input::from_source(file).limited_by(self.limits))
     }
 
     /// Takes the stages back from the pipeline, for [`check_output`](Self::check_output).
@@ -286,7 +286,7 @@ impl Conversion {
         let times = times.filter(|_| is_moved);
         let is_copy = is_copy(self, &reader);
         let mut skipped = 0;
-        let gaps = self.stages.first().and_then(|stage| stage.gaps());
+        let gaps = self.stages.first().and_then(|stage| stage.selection().gaps);
         if let Some(gaps) = gaps {
             (skipped, reader) = (gaps.records(), source.without(reader, gaps));
             let times = gaps.times().cloned();
@@ -347,7 +347,7 @@ impl Conversion {
             shared_bytes::check_lost(found, &recording, source)?;
         }
         let mut watching = steps.iter_mut();
-        let watch = watching.find_map(|step| step.stage.watch_output(&recording));
+        let watch = watching.find_map(|step| step.stage.output_check()?.watch(&recording));
         let out = Watched::new(BackgroundWriter::new(file, writers), watch.clone());
         let out = out.map_err(Error::io("output"))?;
         let mut writer = FileWriter::begin(out, plan, &recording, source)?;

@@ -61,7 +61,7 @@ use std::sync::{Arc, Mutex};
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::content::Content;
 use perfdata_core::feature::{BuildIdEntry, FeatureId, TracingData};
-use perfdata_core::read::{Limits, RecordBatch};
+use perfdata_core::read::{Chunk, Limits, RecordBatch};
 use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Rest, Text, Wire, until_nul};
 use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
@@ -69,7 +69,7 @@ use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Re
 pub use key::Key;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::{Input, InputSource};
-use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, SharedWatch, Stage};
+use perfdata_convert::pipeline::{Link, OutputCheck, ReadsAhead, Requirements, SharedWatch, Stage};
 use perfdata_convert::support::user_stack::{DUMPED, cut_stack};
 pub(crate) use policy::Action;
 pub use policy::{Audience, Kept, Policy};
@@ -288,6 +288,52 @@ impl Sanitize {
         })
     }
 
+    /// Forwards records with new values.
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if self.keeps_parts {
+            return self.copied(batch, next);
+        }
+        let endian = batch.endian();
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.clear();
+        // The original offset of `samples`.
+        let mut start = batch.offset();
+        for raw in batch.iter() {
+            let (before, end) = (
+                samples.len(),
+                raw.offset.saturating_add(raw.bytes.len() as u64),
+            );
+            next.at(raw.offset);
+            if !self.append(&raw, &mut samples)? {
+                self.give(&mut samples, endian, start, next)?;
+                self.record(&raw, next)?;
+                start = end;
+            } else if samples.len().saturating_sub(before) != raw.bytes.len() {
+                // The next record did not follow directly in the input.
+                self.give(&mut samples, endian, start, next)?;
+                start = end;
+            }
+        }
+        self.give(&mut samples, endian, start, next)?;
+        self.samples = samples;
+        Ok(())
+    }
+
+    /// Collects tracing data; forwards other payloads.
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let Some((all, len)) = &mut self.tracing else {
+            return next.payload(bytes);
+        };
+        all.extend_from_slice(bytes);
+        next.limits()
+            .check_metadata("tracing data", all.len() as u64)?;
+        if all.len() as u64 >= *len {
+            let endian = next.recording().endian;
+            self.end_of_tracing(endian, next)?;
+        }
+        Ok(())
+    }
+
     /// Forwards the tracing data of a stream, when all of it has arrived.
     fn end_of_tracing(&mut self, endian: Endian, next: &mut Link<'_>) -> Result<()> {
         let Some((bytes, _)) = self.tracing.take() else {
@@ -357,34 +403,15 @@ impl Stage for Sanitize {
         Ok(state.failed()?)
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        if self.keeps_parts {
-            return self.copied(batch, next);
-        }
-        let endian = batch.endian();
-        let mut samples = std::mem::take(&mut self.samples);
-        samples.clear();
-        // The original offset of `samples`.
-        let mut start = batch.offset();
-        for raw in batch.iter() {
-            let (before, end) = (
-                samples.len(),
-                raw.offset.saturating_add(raw.bytes.len() as u64),
-            );
-            next.at(raw.offset);
-            if !self.append(&raw, &mut samples)? {
-                self.give(&mut samples, endian, start, next)?;
-                self.record(&raw, next)?;
-                start = end;
-            } else if samples.len().saturating_sub(before) != raw.bytes.len() {
-                // The next record did not follow directly in the input.
-                self.give(&mut samples, endian, start, next)?;
-                start = end;
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => self.records(batch, next),
+            Chunk::Payload(bytes) => self.payload(bytes, next),
+            Chunk::Unreadable(bytes) => {
+                self.report.unreadable(bytes.len());
+                Ok(())
             }
         }
-        self.give(&mut samples, endian, start, next)?;
-        self.samples = samples;
-        Ok(())
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -401,53 +428,39 @@ impl Stage for Sanitize {
         self.other(raw, next)
     }
 
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        let Some((all, len)) = &mut self.tracing else {
-            return next.payload(bytes);
-        };
-        all.extend_from_slice(bytes);
-        next.limits()
-            .check_metadata("tracing data", all.len() as u64)?;
-        if all.len() as u64 >= *len {
-            let endian = next.recording().endian;
-            self.end_of_tracing(endian, next)?;
-        }
-        Ok(())
-    }
-
-    /// Drops bytes that are not records.
-    fn unreadable(&mut self, bytes: &[u8], _: &mut Link<'_>) -> Result<()> {
-        self.report.unreadable(bytes.len());
-        Ok(())
-    }
-
-    fn before_finish(&mut self, recording: &Recording) {
-        self.sections = recording.features.clone();
-    }
-
     /// Stages before this one may have added sections about the records, such as build IDs.
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.sections(recording, next.recording())
     }
 
-    fn watch_output(&mut self, recording: &Recording) -> Option<SharedWatch> {
+    fn output_check(&mut self) -> Option<&mut dyn OutputCheck> {
+        Some(self)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let unknown = self.state.as_ref().map_or(0, |state| state.removed_unknown);
+        self.report.notes(unknown, &self.policy)
+    }
+}
+
+impl OutputCheck for Sanitize {
+    fn before_finish(&mut self, recording: &Recording) {
+        self.sections = recording.features.clone();
+    }
+
+    fn watch(&mut self, recording: &Recording) -> Option<SharedWatch> {
         let written = Written::new(self.state.as_ref()?, recording);
         let written = Arc::new(Mutex::new(written));
         self.written = Some(Arc::clone(&written));
         Some(written)
     }
 
-    fn check_output(&mut self, output: Input) -> Result<()> {
+    fn check(&mut self, output: Input) -> Result<()> {
         let written = self.written.take();
         let mut written = written.as_deref().map(written::locked);
         match &self.state {
             Some(state) => check::check(state, output, written.as_deref_mut()),
             None => Ok(()),
         }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let unknown = self.state.as_ref().map_or(0, |state| state.removed_unknown);
-        self.report.notes(unknown, &self.policy)
     }
 }

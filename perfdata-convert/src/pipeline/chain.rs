@@ -152,9 +152,7 @@ fn is_same(one: &Recording, other: &Recording) -> bool {
 /// The end of a chain.
 pub(super) trait Sink {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()>;
-    fn payload(&mut self, bytes: &[u8]) -> Result<()>;
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()>;
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()>;
 }
 
 /// The writer of the output.
@@ -199,7 +197,9 @@ impl<S: Sink> Writer<S> {
     /// metadata that a file has after them.
     pub(super) fn finish(&mut self, steps: &mut [Step], recording: &mut Recording) -> Result<()> {
         for step in &mut *steps {
-            step.stage.before_finish(recording);
+            if let Some(check) = step.stage.output_check() {
+                check.before_finish(recording);
+            }
         }
         for at in 0..steps.len() {
             self.chain(steps.get_mut(at..).unwrap_or_default())
@@ -219,16 +219,12 @@ impl Sink for &mut dyn RecordSink {
         Ok(RecordSink::record(*self, record)?)
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        Ok(RecordSink::records(*self, batch)?)
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(RecordSink::payload(*self, bytes)?)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(RecordSink::unreadable(*self, bytes)?)
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        Ok(match chunk {
+            Chunk::Records(batch) => self.records(batch),
+            Chunk::Payload(bytes) => self.payload(bytes),
+            Chunk::Unreadable(bytes) => self.unreadable(bytes),
+        }?)
     }
 }
 
@@ -322,7 +318,7 @@ impl Chain<'_> {
         }
         let takes_compressed = self.steps.first().is_some_and(Step::takes_compressed);
         match (self.first(), alone) {
-            (First::End(end), _) => end.records(batch),
+            (First::End(end), _) => end.chunk(&Chunk::Records(*batch)),
             (First::Stage(..), Some(record))
                 if record.kind.is_compressed() && !takes_compressed =>
             {
@@ -332,7 +328,7 @@ impl Chain<'_> {
                 if has_payload {
                     next.expect_payload(false);
                 }
-                stage.records(batch, &mut next)
+                stage.chunk(&Chunk::Records(*batch), &mut next)
             }
         }
     }
@@ -347,19 +343,13 @@ impl Chain<'_> {
             return Ok(());
         }
         self.collect(&StreamItem::Payload(bytes))?;
-        match self.first() {
-            First::Stage(stage, mut next) => stage.payload(bytes, &mut next),
-            First::End(end) => end.payload(bytes),
-        }
+        self.give(&Chunk::Payload(bytes))
     }
 
     /// Forwards bytes that are not records.
     pub(super) fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
         self.close()?;
-        match self.first() {
-            First::Stage(stage, mut next) => stage.unreadable(bytes, &mut next),
-            First::End(end) => end.unreadable(bytes),
-        }
+        self.give(&Chunk::Unreadable(bytes))
     }
 
     pub(super) fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
@@ -384,7 +374,7 @@ impl Chain<'_> {
             let kind = opened.decompressor.kind();
             match self.recompressed_as(kind) {
                 (Some(kind), len) => self.recompress(&mut opened, kind, len, |_, link| {
-                    link.give_unreadable(&rest)
+                    link.give(&Chunk::Unreadable(&rest))
                 })?,
                 (None, _) => {
                     if let Some(step) = self.steps.first_mut() {
@@ -400,10 +390,10 @@ impl Chain<'_> {
     }
 
     /// Passes bytes that are not records to the first stage.
-    fn give_unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+    fn give(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         match self.first() {
-            First::Stage(stage, mut next) => stage.unreadable(bytes, &mut next),
-            First::End(end) => end.unreadable(bytes),
+            First::Stage(stage, mut next) => stage.chunk(chunk, &mut next),
+            First::End(end) => end.chunk(chunk),
         }
     }
 

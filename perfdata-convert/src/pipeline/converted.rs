@@ -104,23 +104,15 @@ impl Sink for Queue {
         Ok(())
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        match batch.iter().next() {
-            Some(record) if batch.len() == 1 => self.record(&record),
-            _ => {
-                self.push(Kind::Records, batch.bytes(), batch.offset());
-                Ok(())
-            }
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => match batch.iter().next() {
+                Some(record) if batch.len() == 1 => return self.record(&record),
+                _ => self.push(Kind::Records, batch.bytes(), batch.offset()),
+            },
+            Chunk::Payload(bytes) => self.push(Kind::Payload, bytes, 0),
+            Chunk::Unreadable(bytes) => self.push(Kind::Unreadable, bytes, 0),
         }
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.push(Kind::Payload, bytes, 0);
-        Ok(())
-    }
-
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        self.push(Kind::Unreadable, bytes, 0);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The rest of the pipeline after a stage, and the recording at its position.
 
-use perfdata_core::read::{Limits, RecordBatch};
+use perfdata_core::read::{Chunk, Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 
@@ -96,6 +96,14 @@ impl<'a> Link<'a> {
             self.offset,
         )?)?;
         Ok(bytes.len())
+    }
+
+    /// Forwards records, a part of a payload, or bytes that are not records.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.chain.chunk(chunk)
     }
 
     /// Forwards several records.

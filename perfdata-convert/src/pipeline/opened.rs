@@ -73,7 +73,7 @@ pub(super) fn look_ahead(
         if stage.requirements().reads_ahead_for(to) {
             stage.look_ahead(source, recording)?;
         }
-        if let Some(filter) = stage.filter() {
+        if let Some(filter) = stage.selection().filter {
             let source = source.filtered(filter);
             filtered = Some(source);
         }

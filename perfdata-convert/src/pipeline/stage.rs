@@ -4,7 +4,7 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{BatchPart, RecordBatch};
+use perfdata_core::read::{BatchPart, Chunk, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
@@ -44,7 +44,7 @@ pub struct Requirements {
     pub compresses_again: Option<RecordType>,
     /// The output contains nothing of the input except what the stage forwards: its container is
     /// arranged as `perf record` does, without the gaps and the padding of the input, and nothing
-    /// beside a recording is copied. The stage [checks](Stage::check_output) the complete output
+    /// beside a recording is copied. The stage [checks](Stage::output_check) the complete output
     /// before it appears. In a conversion to a directory, one instance of the stage processes all
     /// files. Default: false.
     pub checks_output: bool,
@@ -146,17 +146,10 @@ pub trait Stage: Send {
         Ok(())
     }
 
-    /// Returns a filter of the records that the stage forwards, known since
-    /// [`look_ahead`](Self::look_ahead), if it drops records: later stages that read ahead do not
-    /// see the others.
-    fn filter(&self) -> Option<RecordFilter> {
-        None
-    }
-
-    /// Returns the records of the input that the stage drops without receiving them, known since
-    /// [`look_ahead`](Self::look_ahead), if there are any. Only the first stage has gaps.
-    fn gaps(&self) -> Option<&Gaps> {
-        None
+    /// Returns what the stage selects of the input, known since [`look_ahead`](Self::look_ahead).
+    /// By default, everything.
+    fn selection(&self) -> Selection<'_> {
+        Selection::default()
     }
 
     /// Receives the model before the first record, and the layout of the input. The stage may
@@ -179,13 +172,17 @@ pub trait Stage: Send {
         true
     }
 
-    /// Processes several records, and forwards the results to `next`. Passes records of wanted
-    /// types to [`record`](Self::record).
+    /// Processes several records, a part of the payload of the last record, or bytes at the end of
+    /// the stream that are not records, and forwards the results to `next`. Passes records of wanted
+    /// types to [`record`](Self::record). A payload only reaches the next stages if the record did.
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        each_part(self, batch, next)
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => each_part(self, batch, next),
+            Chunk::Payload(_) | Chunk::Unreadable(_) => next.chunk(chunk),
+        }
     }
 
     /// Processes a record, and forwards the result to `next`. The payload after a record is only
@@ -197,27 +194,6 @@ pub trait Stage: Send {
         next.record(record)
     }
 
-    /// Processes a part of the payload of the last record. The payload only reaches the next stages
-    /// if the record did.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        next.payload(bytes)
-    }
-
-    /// Processes bytes at the end of the stream that are not records.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        next.unreadable(bytes)
-    }
-
-    /// Receives the model when all records have passed, before the first stage ends: what is
-    /// different in [`finish`](Self::finish) was added by the stages before this one.
-    fn before_finish(&mut self, _recording: &Recording) {}
-
     /// Ends the stage. It may add records, and change the model for the metadata that a file has
     /// after them.
     ///
@@ -227,20 +203,10 @@ pub trait Stage: Send {
         Ok(())
     }
 
-    /// Returns what sees the bytes of an output file as they are written, if the stage [checks
-    /// it](Self::check_output). `recording` is that of the output, before its first record.
-    fn watch_output(&mut self, _recording: &Recording) -> Option<SharedWatch> {
+    /// Returns the check of the complete output, if the stage [requests
+    /// it](Requirements::checks_output).
+    fn output_check(&mut self) -> Option<&mut dyn OutputCheck> {
         None
-    }
-
-    /// Checks the complete output before it appears. Only called if the stage [requests
-    /// it](Requirements::checks_output); for a directory after `data` and after all files, which
-    /// the same stage has then processed, one after the other.
-    ///
-    /// # Errors
-    /// The output must not appear.
-    fn check_output(&mut self, _output: Input) -> Result<()> {
-        Ok(())
     }
 
     /// Returns notes for the user about the output.
@@ -249,8 +215,37 @@ pub trait Stage: Send {
     }
 }
 
+/// What a stage selects of the input.
+#[derive(Default)]
+pub struct Selection<'a> {
+    /// A filter of the records that the stage forwards, if it drops records: later stages that read
+    /// ahead do not see the others.
+    pub filter: Option<RecordFilter>,
+    /// The records of the input that the stage drops without receiving them, if there are any. Only
+    /// the first stage has gaps.
+    pub gaps: Option<&'a Gaps>,
+}
+
+/// The check of an output by the stage that makes its content.
+pub trait OutputCheck {
+    /// Receives the model when all records have passed, before the first stage ends: what is
+    /// different in [`Stage::finish`] was added by the stages before this one.
+    fn before_finish(&mut self, recording: &Recording);
+
+    /// Returns what sees the bytes of an output file as they are written. `recording` is that of the
+    /// output, before its first record.
+    fn watch(&mut self, recording: &Recording) -> Option<SharedWatch>;
+
+    /// Checks the complete output before it appears; for a directory after `data` and after all
+    /// files, which the same stage has then processed, one after the other.
+    ///
+    /// # Errors
+    /// The output must not appear.
+    fn check(&mut self, output: Input) -> Result<()>;
+}
+
 /// Passes the wanted records of a batch to `stage` one at a time, and forwards the others: what
-/// [`Stage::records`] does by default.
+/// [`Stage::chunk`] does by default.
 ///
 /// # Errors
 /// As [`Stage::record`].

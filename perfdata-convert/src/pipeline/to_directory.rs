@@ -131,7 +131,9 @@ fn convert_into(
         summary.notes.extend(new);
     }
     if let Some(stage) = &mut checker.stage {
-        stage.check_output(Input::open(folder)?.limited_by(input.limits()))?;
+        if let Some(check) = stage.output_check() {
+            check.check(Input::open(folder)?.limited_by(input.limits()))?;
+        }
         let note = |name| format!("removed {name}: it is the image of the kernel");
         summary.notes.extend(directory.extras().iter().map(note));
         return Ok(summary);

@@ -356,16 +356,8 @@ impl Sink for PartWriter<'_> {
         Ok(self.sink().record(record)?)
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        Ok(self.sink().records(batch)?)
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(self.sink().payload(bytes)?)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(self.sink().unreadable(bytes)?)
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.sink().chunk(chunk)
     }
 }
 
@@ -534,17 +526,13 @@ impl Sink for &mut Divider<'_> {
         self.router.record(record, &mut self.outputs)
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        self.router.records(batch, &mut self.outputs)
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.router.payload(bytes, &mut self.outputs)
-    }
-
-    /// The bytes at the end of a truncated recording, which are no complete record, belong to no
-    /// part. The caller reports them.
-    fn unreadable(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => self.router.records(batch, &mut self.outputs),
+            Chunk::Payload(bytes) => self.router.payload(bytes, &mut self.outputs),
+            // The bytes at the end of a truncated recording, which are no complete record, belong
+            // to no part. The caller reports them.
+            Chunk::Unreadable(_) => Ok(()),
+        }
     }
 }

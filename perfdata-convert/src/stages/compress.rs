@@ -2,14 +2,14 @@
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
-use perfdata_core::read::Limits;
+use perfdata_core::read::{Chunk, Limits};
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Recording, Version};
 use perfdata_write::ParallelCompressor;
 
 use super::decompress::check_finished;
 use crate::error::Result;
-use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression, each_part};
 
 /// Compresses the same records as `perf record -z`: those of the kernel's ring buffers, in blocks
 /// of up to the size of a buffer. Synthesized records remain uncompressed: the records before
@@ -150,15 +150,15 @@ impl Stage for Compress {
         }
     }
 
-    /// The payload of a record must follow it directly.
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        self.flush(next)?;
-        next.payload(bytes)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        self.flush(next)?;
-        next.unreadable(bytes)
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => each_part(self, batch, next),
+            // The payload of a record must follow it directly.
+            Chunk::Payload(_) | Chunk::Unreadable(_) => {
+                self.flush(next)?;
+                next.chunk(chunk)
+            }
+        }
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {

@@ -6,7 +6,7 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Decompressor, Limits, RecordBatch};
+use perfdata_core::read::{Chunk, Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::error::Result;
@@ -188,7 +188,10 @@ impl Stage for UpdateTimes {
         kind == RecordType::SAMPLE && self.is_wanted
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        let Chunk::Records(batch) = chunk else {
+            return next.chunk(chunk);
+        };
         if self.is_wanted {
             batch
                 .iter()

@@ -6,7 +6,7 @@
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
-use perfdata_core::read::{Chunk, RecordBatch};
+use perfdata_core::read::Chunk;
 use perfdata_core::record::{
     Body, HeaderTracingData, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, RawRecord, Record, RecordHeader,
     RecordType,
@@ -234,7 +234,10 @@ impl Stage for StandardLayout {
     }
 
     /// Forwards batches whole in which nothing can change: nearly all are like that.
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        let Chunk::Records(batch) = chunk else {
+            return next.chunk(chunk);
+        };
         let may_change = |raw: RawRecord<'_>| match raw.kind {
             RecordType::MMAP2 => self.adds_protection || raw.misc & MISC_MMAP_BUILD_ID != 0,
             kind => self.wants(kind),

@@ -9,7 +9,7 @@ use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Decompressor, Limits, RecordBatch, Tail};
+use perfdata_core::read::{Chunk, Decompressor, Limits, RecordBatch, Tail};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{DecodeContext, Endian, Events, Recording, describe};
@@ -37,7 +37,7 @@ pub enum Unknown {
 ///
 /// The stage decompresses and compresses records by itself, although the driver could. The driver
 /// passes the bytes at the end of compressed data that are not a record to
-/// [`unreadable`](Stage::unreadable), like those at the end of the stream; here, the header of both
+/// [unreadable](Chunk::Unreadable), like those at the end of the stream; here, the header of both
 /// is converted, once each. It also divides the data of a record that decompresses to more than
 /// the ring buffer of the recorder, which a higher limit permits. Both would change the output.
 #[derive(Debug)]
@@ -304,6 +304,17 @@ impl Swap {
         }
         Ok(())
     }
+
+    /// Converts only the header of a truncated record, so that it remains recognisable. Text
+    /// remains unchanged.
+    fn end(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let first = !std::mem::replace(&mut self.unreadable, true);
+        let from = next.recording();
+        match self.is_other && first && Tail::of(bytes, from, next.limits()) != Tail::Text {
+            true => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
+            false => next.unreadable(bytes),
+        }
+    }
 }
 
 impl Stage for Swap {
@@ -355,7 +366,12 @@ impl Stage for Swap {
         Ok(())
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        let batch = match chunk {
+            Chunk::Records(batch) => batch,
+            Chunk::Payload(_) => return next.chunk(chunk),
+            Chunk::Unreadable(bytes) => return self.end(bytes, next),
+        };
         if batch.len() == 1 {
             return batch
                 .iter()
@@ -415,17 +431,6 @@ impl Stage for Swap {
             self.buffer = bytes;
         }
         Ok(())
-    }
-
-    /// Converts only the header of a truncated record, so that it remains recognisable. Text
-    /// remains unchanged.
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        let first = !std::mem::replace(&mut self.unreadable, true);
-        let from = next.recording();
-        match self.is_other && first && Tail::of(bytes, from, next.limits()) != Tail::Text {
-            true => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
-            false => next.unreadable(bytes),
-        }
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {

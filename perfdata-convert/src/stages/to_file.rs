@@ -8,7 +8,7 @@ use perfdata_core::feature::{
     BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, SampleTime, Section,
 };
 use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
-use perfdata_core::read::{BatchPart, RecordBatch};
+use perfdata_core::read::{BatchPart, Chunk};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::HeaderString;
 use perfdata_core::{Event, Events, Recording};
@@ -101,7 +101,13 @@ impl Stage for ToFile {
             || (self.wants_times && kind.is_compressed())
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        let batch = match chunk {
+            Chunk::Records(batch) => batch,
+            Chunk::Payload(_) => return next.chunk(chunk),
+            // In a file, the records end with the data section.
+            Chunk::Unreadable(_) => return Ok(()),
+        };
         let mut rest = *batch;
         while !rest.is_empty() {
             let model = next.recording();
@@ -161,11 +167,6 @@ impl Stage for ToFile {
             self.times.see(record, model, next.limits())?;
         }
         next.record(record)
-    }
-
-    /// Drops bytes that are not records: in a file, the records end with the data section.
-    fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
-        Ok(())
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {

@@ -6,7 +6,7 @@
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::names::DescribedNames;
-use perfdata_core::read::RecordBatch;
+use perfdata_core::read::Chunk;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian, Recording};
 
@@ -79,7 +79,13 @@ impl Stage for ToPipe {
     }
 
     /// Metadata records are in separate batches.
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        let batch = match chunk {
+            Chunk::Records(batch) => batch,
+            Chunk::Payload(_) => return next.chunk(chunk),
+            // A reader of a pipe cannot recognise the end of the records.
+            Chunk::Unreadable(_) => return Ok(()),
+        };
         if batch.len() > 1 && self.first.is_empty() {
             return next.records(batch);
         }
@@ -103,12 +109,6 @@ impl Stage for ToPipe {
         self.notes
             .extend(lost.map(|id| format!("dropped feature {id}: its section cannot be read")));
         self.send_first(recording.endian, next)
-    }
-
-    /// Drops bytes that are not records: a reader of a pipe cannot recognise the end of the
-    /// records.
-    fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
-        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

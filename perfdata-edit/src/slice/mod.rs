@@ -47,7 +47,7 @@ use std::sync::Arc;
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime};
-use perfdata_core::read::{Limits, RecordBatch};
+use perfdata_core::read::{Chunk, Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 
 #[cfg(test)]
@@ -55,9 +55,11 @@ pub(crate) use decisions::Part;
 pub(crate) use decisions::{Decisions, PartKey};
 use perfdata_convert::count::number_of;
 use perfdata_convert::error::Result;
-use perfdata_convert::io::{Gaps, InputSource, RecordFilter};
+use perfdata_convert::io::{InputSource, RecordFilter};
 use perfdata_convert::pipeline::to_parts::{self, Division, Outlets, PartNumber};
-use perfdata_convert::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use perfdata_convert::pipeline::{
+    CompressedRecords, Link, ReadsAhead, Requirements, Selection, Stage,
+};
 use router::Router;
 
 /// Keeps the samples that meet conditions, and what perf needs to show them.
@@ -219,13 +221,12 @@ impl Stage for Slice {
         Ok(())
     }
 
-    fn filter(&self) -> Option<RecordFilter> {
-        let is_some = !self.is_everything() && self.router.is_some();
-        is_some.then(|| Decisions::filter(self.decisions.clone(), SLICE))
-    }
-
-    fn gaps(&self) -> Option<&Gaps> {
-        self.router.as_ref()?.gaps()
+    fn selection(&self) -> Selection<'_> {
+        let has_filter = !self.is_everything() && self.router.is_some();
+        Selection {
+            filter: has_filter.then(|| Decisions::filter(self.decisions.clone(), SLICE)),
+            gaps: self.router.as_ref().and_then(Router::gaps),
+        }
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
@@ -236,10 +237,15 @@ impl Stage for Slice {
         !self.is_everything()
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        match &mut self.router {
-            Some(router) if !self.is_whole => router.records(batch, &mut Only(next)),
-            _ => next.records(batch),
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match (&mut self.router, chunk) {
+            (Some(router), Chunk::Records(batch)) if !self.is_whole => {
+                router.records(batch, &mut Only(next))
+            }
+            (Some(router), Chunk::Payload(bytes)) if !self.is_whole => {
+                router.payload(bytes, &mut Only(next))
+            }
+            _ => next.chunk(chunk),
         }
     }
 
@@ -247,13 +253,6 @@ impl Stage for Slice {
         match &mut self.router {
             Some(router) if !self.is_whole => router.record(record, &mut Only(next)),
             _ => next.record(record),
-        }
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        match &mut self.router {
-            Some(router) if !self.is_whole => router.payload(bytes, &mut Only(next)),
-            _ => next.payload(bytes),
         }
     }
 

@@ -6,6 +6,7 @@ mod rounds;
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::Chunk;
 use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::sorting::{Runs, Waiting};
@@ -13,7 +14,9 @@ use ahead::Ahead;
 use delivered::{Delivered, queued_time};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::InputSource;
-use perfdata_convert::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use perfdata_convert::pipeline::{
+    CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part,
+};
 use rounds::Rounds;
 
 /// Forwards the records in the order of time; those with equal times keep their order.
@@ -122,11 +125,17 @@ impl Stage for Sort {
         }
     }
 
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if let Some(sorting) = &mut self.sorting {
-            sorting.release(u64::MAX, next)?;
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => return each_part(self, batch, next),
+            Chunk::Payload(_) => {}
+            Chunk::Unreadable(_) => {
+                if let Some(sorting) = &mut self.sorting {
+                    sorting.release(u64::MAX, next)?;
+                }
+            }
         }
-        next.unreadable(bytes)
+        next.chunk(chunk)
     }
 
     fn finish(&mut self, _: &mut Recording, next: &mut Link<'_>) -> Result<()> {

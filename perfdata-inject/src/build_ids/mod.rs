@@ -279,14 +279,21 @@ impl Stage for BuildIds {
         !self.first.is_empty() || (is_rewritten && self.watch.is_some())
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Storage::Table) {
-            watch.chunk(&Chunk::Records(*batch), next.limits())?;
-            if self.first.is_empty() {
-                return next.records(batch);
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match (chunk, &mut self.watch) {
+            (Chunk::Records(_), Some(watch)) if self.place == Storage::Table => {
+                watch.chunk(chunk, next.limits())?;
+                if self.first.is_empty() {
+                    return next.chunk(chunk);
+                }
             }
+            (Chunk::Payload(_), Some(watch)) => watch.chunk(chunk, next.limits())?,
+            _ => {}
         }
-        each_part(self, batch, next)
+        match chunk {
+            Chunk::Records(batch) => each_part(self, batch, next),
+            Chunk::Payload(_) | Chunk::Unreadable(_) => next.chunk(chunk),
+        }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -317,13 +324,6 @@ impl Stage for BuildIds {
             }),
             None => next.record(record),
         }
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if let Some(watch) = &mut self.watch {
-            watch.chunk(&Chunk::Payload(bytes), next.limits())?;
-        }
-        next.payload(bytes)
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {

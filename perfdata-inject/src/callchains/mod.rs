@@ -19,6 +19,7 @@ use std::thread;
 
 use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::Chunk;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_symbols::{Reason, Sources};
@@ -28,7 +29,9 @@ use ahead::Ahead;
 use batch::{Batch, Job};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::InputSource;
-use perfdata_convert::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use perfdata_convert::pipeline::{
+    CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part,
+};
 use perfdata_convert::support::attributes::{
     change_head, changed_events, changed_record, has_late_events,
 };
@@ -458,13 +461,13 @@ impl Stage for Callchains {
         }
     }
 
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        next.payload(bytes)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        self.flush(next)?;
-        next.unreadable(bytes)
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => return each_part(self, batch, next),
+            Chunk::Payload(_) => {}
+            Chunk::Unreadable(_) => self.flush(next)?,
+        }
+        next.chunk(chunk)
     }
 
     fn finish(&mut self, _: &mut Recording, next: &mut Link<'_>) -> Result<()> {

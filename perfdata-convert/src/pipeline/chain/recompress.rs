@@ -1,7 +1,7 @@
 //! Compressed records that are decompressed before a stage, and compressed again after it.
 
 use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
-use perfdata_core::read::{Decompressor, Limits, RecordBatch};
+use perfdata_core::read::{Chunk, Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 use perfdata_write::Compressor;
@@ -120,16 +120,14 @@ impl Sink for Recompress<'_> {
         Ok(())
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        batch.iter().try_for_each(|record| self.record(&record))
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.next.payload(bytes)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        self.again.plain.extend_from_slice(bytes);
-        Ok(())
+    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => batch.iter().try_for_each(|record| self.record(&record)),
+            Chunk::Payload(_) => self.next.chunk(chunk),
+            Chunk::Unreadable(bytes) => {
+                self.again.plain.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
     }
 }

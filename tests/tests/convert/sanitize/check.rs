@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use perfdata_convert::Result;
 use perfdata_convert::io::{Input, InputSource};
-use perfdata_convert::pipeline::{Link, Requirements, SharedWatch, Stage};
+use perfdata_convert::pipeline::{Link, OutputCheck, Requirements, SharedWatch, Stage};
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::RecordBatch;
+use perfdata_core::read::Chunk;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_sanitize::{Audience, Policy, Sanitize};
 use perfdata_tests::convert::{Whole, into_memory};
@@ -39,24 +39,26 @@ impl Stage for Tamper {
         self.inner.begin(recording, layout)
     }
 
-    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        self.inner.records(batch, next)
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        self.inner.payload(bytes, next)
-    }
-
-    fn before_finish(&mut self, recording: &Recording) {
-        self.inner.before_finish(recording);
+    fn chunk(&mut self, chunk: &Chunk<'_>, next: &mut Link<'_>) -> Result<()> {
+        self.inner.chunk(chunk, next)
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.inner.finish(recording, next)
     }
 
-    fn watch_output(&mut self, recording: &Recording) -> Option<SharedWatch> {
-        let watch = self.inner.watch_output(recording);
+    fn output_check(&mut self) -> Option<&mut dyn OutputCheck> {
+        Some(self)
+    }
+}
+
+impl OutputCheck for Tamper {
+    fn before_finish(&mut self, recording: &Recording) {
+        self.inner.before_finish(recording);
+    }
+
+    fn watch(&mut self, recording: &Recording) -> Option<SharedWatch> {
+        let watch = self.inner.watch(recording);
         match self.watches {
             true => watch,
             // The stage keeps one that sees nothing.
@@ -64,7 +66,7 @@ impl Stage for Tamper {
         }
     }
 
-    fn check_output(&mut self, output: Input) -> Result<()> {
+    fn check(&mut self, output: Input) -> Result<()> {
         let (_, source) = output.reader()?;
         let whole = FileSection {
             offset: 0,
@@ -74,7 +76,7 @@ impl Stage for Tamper {
         let end = self.at + self.planted.len();
         bytes.resize(bytes.len().max(end), 0);
         bytes[self.at..end].copy_from_slice(&self.planted);
-        self.inner.check_output(Input::from_source(bytes))
+        self.inner.check(Input::from_source(bytes))
     }
 }
 
