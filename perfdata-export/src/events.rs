@@ -14,6 +14,8 @@ pub(crate) struct Event {
     pub name: Box<[u8]>,
     /// Whether its periods are nanoseconds.
     pub is_time: bool,
+    /// Whether its periods are those in which threads were off the CPU.
+    pub is_off_cpu: bool,
     /// Number of samples that count it.
     pub samples: u64,
     /// The number of its recording, and the index of its first attribute there.
@@ -104,7 +106,8 @@ impl Events {
             let first = names.position(|at| *session.name_of_event(recording, at) == *name);
             self.list.push(Event {
                 name: name.into(),
-                is_time: attr.is_some_and(is_time),
+                is_time: attr.is_some_and(|attr| is_time(attr) || is_off_cpu(attr, name)),
+                is_off_cpu: attr.is_some_and(|attr| is_off_cpu(attr, name)),
                 samples: 0,
                 rank: (self.recording, first.unwrap_or(usize::MAX)),
             });
@@ -127,6 +130,12 @@ impl Events {
     /// Returns all events, by their numbers.
     pub fn list(&self) -> &[Event] {
         &self.list
+    }
+
+    /// Returns whether exactly one event counts what ran on the CPU, and is a clock.
+    pub fn have_one_clock(&self) -> bool {
+        let mut on_cpu = self.list.iter().filter(|event| !event.is_off_cpu);
+        matches!((on_cpu.next(), on_cpu.next()), (Some(event), None) if event.is_time)
     }
 
     /// Returns the names of the events that have samples, and their numbers of samples, in the order
@@ -202,7 +211,12 @@ pub(crate) fn is_dummy(attr: Option<&Attr>) -> bool {
     attr.is_some_and(|attr| is_software(attr, SoftwareEvent::DUMMY))
 }
 
-/// Returns whether the periods of an event are nanoseconds.
+/// Returns whether an event is that of `perf record --off-cpu`.
+fn is_off_cpu(attr: &Attr, name: &[u8]) -> bool {
+    is_software(attr, SoftwareEvent::BPF_OUTPUT) && name == b"offcpu-time"
+}
+
+/// Returns whether the periods of an event are those of a clock.
 fn is_time(attr: &Attr) -> bool {
     is_software(attr, SoftwareEvent::CPU_CLOCK) || is_software(attr, SoftwareEvent::TASK_CLOCK)
 }

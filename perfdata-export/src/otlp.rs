@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::counts::{Sums, line, numbers};
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::machine::Machine;
 use crate::message::{Message, varint};
 use crate::profile::{Label, LabelValue, Profile};
@@ -292,10 +293,12 @@ impl<W: Write> Otlp<W> {
     fn frame(&mut self, event: u32, is_weight: bool) -> Frame {
         let at = usize::try_from(event).unwrap_or(usize::MAX);
         let events = self.profile.events.list();
-        let clocks = events.iter().filter(|event| event.is_time).count();
+        let is_clock = |event: &&Event| event.is_time && !event.is_off_cpu;
+        let clocks = events.iter().filter(is_clock).count();
         let event = events.get(at);
         let is_time = event.is_some_and(|event| event.is_time);
         let name = match event {
+            Some(event) if event.is_off_cpu => (*b"off-cpu").into(),
             Some(event) if !is_time || clocks > 1 => event.name.clone(),
             _ => (*b"cpu").into(),
         };

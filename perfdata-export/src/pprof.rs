@@ -16,8 +16,9 @@ use crate::tables::Tables;
 ///
 /// Each event has two types of values: the number of samples, and the sum of their periods, in
 /// nanoseconds for clock events. The names of the types are `samples` and `cpu` if there is only one
-/// event and it is a clock, otherwise `EVENT_samples` and `EVENT`. The periods of the first event are
-/// the default type. Dummy events are skipped.
+/// event and it is a clock, otherwise `EVENT_samples` and `EVENT`; those of `offcpu-time` are
+/// `off-cpu_samples` and `off-cpu`. The periods of the first event are the default type. Dummy events
+/// are skipped.
 ///
 /// Locations have addresses in the mappings of the recording, with build IDs. The addresses of
 /// callers are those of the last byte of the call. If the functions of an object are known, pprof
@@ -84,14 +85,15 @@ impl<W: Write> Pprof<W> {
     /// Writes the types of values.
     fn write_types(&mut self) -> Result<()> {
         let events = self.profile.events.list().to_vec();
-        let is_single = matches!(&*events, [event] if event.is_time);
+        let has_one_clock = self.profile.events.have_one_clock();
         let count = self.profile.strings.intern(b"count");
         for (number, event) in events.iter().enumerate() {
             let unit = match event.is_time {
                 true => self.profile.strings.intern(b"nanoseconds"),
                 false => count,
             };
-            let (samples, sum) = match is_single {
+            let (samples, sum) = match has_one_clock {
+                _ if event.is_off_cpu => (b"off-cpu_samples".to_vec(), b"off-cpu".to_vec()),
                 true => (b"samples".to_vec(), b"cpu".to_vec()),
                 false => (
                     [&event.name, &b"_samples"[..]].concat(),

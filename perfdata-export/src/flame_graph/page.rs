@@ -39,7 +39,8 @@ fn write_tables<W: Write>(
     tree: &Tree,
 ) -> Result<()> {
     json.list("events", events.list(), |event| {
-        format!("[{},{}]", string(&event.name), event.is_time)
+        let (is_time, is_off_cpu) = (event.is_time, event.is_off_cpu);
+        format!("[{},{is_time},{is_off_cpu}]", string(&event.name))
     })?;
     json.list("threads", &threads.list, |thread| {
         let ids = thread.ids.map(|(pid, tid)| {

@@ -121,7 +121,7 @@ pub(super) fn symbol(name: &[u8], address: u64, attr: &Attr, id: u64, time: u64)
     let symbol = Ksymbol {
         addr: address,
         len: STEP as u32,
-        ksym_type: KsymbolType::UNKNOWN,
+        ksym_type: KsymbolType::OUT_OF_LINE,
         flags: KsymbolFlags::default(),
         name: Text::padded(name, 8),
     };

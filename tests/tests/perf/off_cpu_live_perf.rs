@@ -14,7 +14,7 @@ use perfdata_convert::pipeline::Stage;
 use perfdata_core::header::ContainerKind;
 use perfdata_edit::sort::Sort;
 use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
-use perfdata_tests::convert::convert;
+use perfdata_tests::convert::{convert, in_shell};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};
 use perfdata_tests::skipped;
@@ -430,4 +430,63 @@ fn times_are_those_of_perf_sched_timehist() {
             "{perf}: {compared}, {woken_early}"
         );
     }
+}
+
+/// Exports have the same time; a selection applies to the new samples, not to those they are made
+/// of.
+#[test]
+fn exports_contain_the_time_off_the_cpu() {
+    let Some(case) = Case::new() else {
+        return;
+    };
+    let output = convert(&case.path(), None, stages()).expect("it is converted");
+    let text = script(
+        case.recorder,
+        &output.path(),
+        "comm,tid,time,event,period,ip,sym",
+    );
+    let samples = off_cpu(&text);
+    let sum = |is: &dyn Fn(&u32, &OffCpuTime) -> bool| {
+        let all = samples
+            .iter()
+            .flat_map(|(tid, list)| list.iter().map(move |off| (tid, off)));
+        let all = all.filter(|(tid, off)| is(tid, off));
+        all.map(|(_, off)| off.end - off.begin).sum::<u64>()
+    };
+    let folded = |options: &str| {
+        let command = format!("perfconv export -q --off-cpu {options} perf.data --to folded -o -");
+        let said = in_shell(case.folder.path(), &command);
+        assert!(said.success(), "{command}: {}", said.stderr);
+        said.stdout
+    };
+    let total = |text: &str| {
+        let weights = text.lines().filter_map(|line| line.rsplit_once(' '));
+        weights
+            .map(|(_, weight)| weight.parse::<u64>().expect("a weight"))
+            .sum::<u64>()
+    };
+    let all = folded("");
+    assert_eq!(total(&all), sum(&|_, _| true));
+    assert!(all.lines().any(|line| line.starts_with("oc-sleep;")
+        && line.contains("nanosleep")
+        && line.contains(";[sleep] ")));
+    // The thread that slept longest.
+    let tid = samples
+        .iter()
+        .filter(|(_, list)| list.iter().any(|off| off.comm == "oc-sleep"))
+        .map(|(tid, _)| *tid)
+        .next()
+        .expect("a thread");
+    let own = sum(&|of, _| *of == tid);
+    assert!(own > 0);
+    assert_eq!(total(&folded(&format!("--tid {tid}"))), own);
+    let commands = "perfconv export -q --off-cpu perf.data -o out.pb.gz && \
+                    perfconv export -q --off-cpu perf.data -o out.html && \
+                    perfconv export -q --off-cpu --wakers perf.data -o out.json.gz && \
+                    gzip -dc out.pb.gz | tr -c '[:print:]' '\\n'";
+    let said = in_shell(case.folder.path(), commands);
+    assert!(said.success(), "{}", said.stderr);
+    assert!(said.stdout.contains("off-cpu_samples") && said.stdout.contains("[sleep]"));
+    let page = std::fs::read_to_string(case.folder.path().join("out.html")).expect("a page");
+    assert!(page.contains("[\"offcpu-time\",true,true]"));
 }
