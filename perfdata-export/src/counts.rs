@@ -214,7 +214,16 @@ impl Counts {
         weight: u64,
         text: impl Fn(&[u32], &mut Vec<u8>),
     ) -> Result<()> {
-        let sums = Sums { samples: 1, weight };
+        self.add_sums(stack, Sums { samples: 1, weight }, text)
+    }
+
+    /// Adds sums to those of a stack. `text` appends the line of a stack.
+    pub fn add_sums(
+        &mut self,
+        stack: &[u32],
+        sums: Sums,
+        text: impl Fn(&[u32], &mut Vec<u8>),
+    ) -> Result<()> {
         // The memory is full long before.
         let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut searched = std::mem::take(&mut self.searched);

@@ -27,6 +27,17 @@ pub enum Error {
         /// Maximum size in bytes.
         most: u64,
     },
+    /// There is nothing of which a profile for compilers can be made.
+    #[error("{0}")]
+    Profile(String),
+    /// The file of the object of a profile cannot be used.
+    #[error("{name}: {reason}")]
+    Object {
+        /// The object in the recording.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A temporary file cannot be created, written or read.
     #[error("a temporary file: {0}")]
     Temporary(#[source] io::Error),

@@ -5,6 +5,7 @@
 //! function and a module, and passes the result to a [`Sink`]. Each format is a sink:
 //!
 //! - [`Folded`]: folded stacks, for other tools that draw flame graphs;
+//! - [`BranchProfile`]: counted branches for BOLT, llvm-profgen and AutoFDO;
 //! - [`FlameGraph`]: flame graphs, also of the differences between two recordings;
 //! - [`Firefox`]: profiles for the Firefox Profiler;
 //! - [`Otlp`]: profiles of OpenTelemetry;
@@ -51,6 +52,7 @@
 )]
 
 mod blocks;
+mod branch_profile;
 mod counters;
 mod counts;
 mod error;
@@ -79,6 +81,7 @@ mod text;
 mod tracepoints;
 mod tree;
 
+pub use branch_profile::{Binary, BranchProfile, ProfileForm, ProfileSummary};
 pub use error::{Error, Result};
 pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::ZlibDecoder;
 use object::elf::{
     ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, ET_REL,
-    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, PT_NOTE, SHF_ALLOC, SHF_COMPRESSED,
-    SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_RELA, SHT_SYMTAB,
+    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X, PT_LOAD, PT_NOTE, SHF_ALLOC,
+    SHF_COMPRESSED, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_RELA, SHT_SYMTAB,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
@@ -71,6 +71,8 @@ pub struct Segment {
     pub file_size: u64,
     /// Whether processes can change it, so that the file need not have its content.
     pub is_writable: bool,
+    /// Whether it contains code.
+    pub is_executable: bool,
 }
 
 /// The link to a file with debug information.
@@ -505,6 +507,7 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
                 offset,
                 file_size,
                 is_writable: segment.p_flags(endian).0 & PF_W.0 != 0,
+                is_executable: segment.p_flags(endian).0 & PF_X.0 != 0,
             }),
             PT_NOTE => notes.push((offset, file_size)),
             _ => {}

@@ -29,6 +29,12 @@ pub enum Format {
     Otlp,
     /// The text of `perf script`
     PerfScript,
+    /// Branches and fall-throughs of one object, for perf2bolt --pa
+    Bolt,
+    /// The same, for llvm-profgen --unsymbolized-profile
+    LlvmProfgen,
+    /// The same, for create_llvm_prof --profiler=text
+    Autofdo,
     /// Columns for databases: the samples in a file, or all tables in a directory
     #[cfg(feature = "columns")]
     Parquet,
@@ -144,13 +150,15 @@ const NAMES: &str = "Names of functions";
 const FOLDED: &str = "Folded stacks";
 /// Heading of the options for the text of perf script.
 const SCRIPT: &str = "Text of perf script";
+/// Heading of the options of profiles for compilers.
+const COMPILERS: &str = "Profiles for compilers";
 /// Heading of the options of flame graphs.
 const FLAME: &str = "Flame graphs";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Recordings to read: one, or several with `--append-to`.
+    /// Recordings to read: one, or several with `--append-to` or for a profile for compilers.
     #[command(flatten)]
     pub input: InputArgs,
     /// File to write.
@@ -218,6 +226,12 @@ pub struct ExportArgs {
     /// Show source files (-F srcline) with their folders
     #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
     pub full_source_path: bool,
+    /// The program or library whose profile is written [default: the one with most branches]
+    ///
+    /// Its file, or its build ID.
+    #[arg(long, value_name = "FILE|BUILD-ID", value_hint = ValueHint::FilePath)]
+    #[arg(hide_short_help = true, help_heading = COMPILERS)]
+    pub binary: Option<PathBuf>,
     /// Do not unwind user stacks (--call-graph dwarf)
     ///
     /// Their samples then have only the frames that the kernel recorded. By default, they are

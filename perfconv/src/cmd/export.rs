@@ -11,7 +11,7 @@ use perfdata_export::{
 };
 use perfdata_recipe::{Export, Exported, check_readable, sources_in};
 
-use super::{Outcome, Several, objects, open, output_or_standard};
+use super::{Outcome, Several, objects, open, output_or_standard, profile};
 #[cfg(feature = "columns")]
 use super::{append, columns};
 use crate::cli::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
@@ -33,6 +33,13 @@ pub fn run(
     #[cfg(feature = "columns")]
     if let Some(folder) = &args.columns.append_to {
         return append::run(args, folder, limits, messages, several);
+    }
+    if let Some(form) = args.to.and_then(profile::form_of) {
+        return profile::run(args, form, limits, messages, several.paths);
+    }
+    if args.binary.is_some() {
+        let what = "--binary needs a profile for compilers";
+        return Err(Error::Usage(what.into()).with_step(Step::Other("--to bolt".into())));
     }
     let [input] = several.paths else {
         let what = "several recordings cannot be exported to one output";
@@ -118,6 +125,9 @@ fn export_one(
             Format::Firefox => read(recording, &mut Firefox::new(out, name))?,
             Format::Speedscope => read(recording, &mut Speedscope::new(out, name))?,
             Format::PerfScript => read(recording, &mut script(args, out))?,
+            Format::Bolt | Format::LlvmProfgen | Format::Autofdo => {
+                return Err(Error::Usage("profiles are written by other sinks".into()));
+            }
             #[cfg(feature = "columns")]
             Format::Parquet | Format::Arrow => {
                 return Err(Error::Usage("columns are written to other outputs".into()));
@@ -254,7 +264,7 @@ fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
 
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no
 /// names would be found.
-fn sources(args: &ExportArgs) -> Result<Sources> {
+pub(super) fn sources(args: &ExportArgs) -> Result<Sources> {
     check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
     check_readable(args.sysroot.iter().chain(&args.debug_dir), [])?;
     Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)

@@ -19,6 +19,7 @@ mod man;
 mod merge;
 pub mod objects;
 pub mod pager;
+mod profile;
 mod recipe;
 mod recover;
 #[cfg_attr(windows, path = "windows/signals.rs")]

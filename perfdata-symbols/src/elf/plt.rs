@@ -2,6 +2,7 @@
 //! (tools/perf/util/symbol-elf.c, `dso__synthesize_plt_symbols`, Linux 7.2).
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use object::Endian as _;
@@ -30,6 +31,9 @@ struct Relocation {
     addend: Option<u64>,
 }
 
+/// Maximum number of entries of all tables.
+const MOST_ENTRIES: usize = 1 << 20;
+
 /// Bytes that are read for a name at first, and for those behind it.
 const NAME: u64 = 1 << 14;
 
@@ -55,6 +59,31 @@ impl Elf {
     /// and `@plt`; and `.plt` for the code before them.
     pub(super) fn add_plt(&self, builder: &mut Builder) {
         let _ = self.try_add_plt(builder);
+    }
+
+    /// Returns the addresses of the entries of all procedure linkage tables, and of the code before
+    /// them, in their order.
+    pub fn plt_entries(&self) -> Vec<Range<u64>> {
+        let names: [&[u8]; 3] = [b".plt", b".plt.got", b".plt.sec"];
+        let mut entries = Vec::new();
+        for (name, has_header) in names.into_iter().zip([true, false, false]) {
+            let Some(table) = self.section(name) else {
+                continue;
+            };
+            let Some((header, entry)) = self.plt_sizes(table) else {
+                continue;
+            };
+            let end = table.address.saturating_add(table.size);
+            let mut start = table.address;
+            let mut size = if has_header { header } else { entry };
+            while start < end && entries.len() < MOST_ENTRIES {
+                let next = start.saturating_add(size).min(end);
+                entries.push(start..next);
+                (start, size) = (next, entry);
+            }
+        }
+        entries.sort_unstable_by_key(|range| range.start);
+        entries
     }
 
     fn is_x86(&self) -> bool {

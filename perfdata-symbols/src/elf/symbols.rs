@@ -2,6 +2,8 @@
 //! (tools/perf/util/symbol-elf.c, Linux 7.2).
 
 use std::fs::File;
+use std::io;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use object::elf::{
@@ -10,7 +12,7 @@ use object::elf::{
 };
 use object::{Endian as _, Endianness};
 
-use super::{Addresses, Elf, Segment};
+use super::{Addresses, Elf, MOST_SYMBOLS, Segment};
 use crate::bytes::read_up_to;
 use crate::table::{New, Properties};
 
@@ -117,6 +119,79 @@ impl Elf {
             endian: self.endian,
             is_64: self.is_64,
         }
+    }
+
+    /// Returns the addresses of the functions of `.symtab`, in their order. A function ends at the
+    /// latest where the next one begins; one without a size extends up to there, or to the end of
+    /// its section.
+    ///
+    /// # Errors
+    /// The table cannot be read, or is too large.
+    pub fn functions(&self) -> io::Result<Vec<Range<u64>>> {
+        let mut functions = Vec::new();
+        self.each_symbol(|raw, _| {
+            let kind = raw.info & 0xf;
+            let is_function = kind == STT_FUNC.0 || kind == STT_GNU_IFUNC.0;
+            let section = self.sections.get(usize::from(raw.section));
+            let Some(section) = section.filter(|_| is_function && raw.section != SHN_UNDEF.0)
+            else {
+                return;
+            };
+            let value = match self.machine == EM_ARM.0 {
+                true => raw.value & !1,
+                false => raw.value,
+            };
+            let end = match raw.size {
+                0 => section.address.saturating_add(section.size),
+                size => value.saturating_add(size),
+            };
+            functions.push((value, std::cmp::Reverse(end)));
+        })?;
+        // Of several functions at an address, the longest one.
+        functions.sort_unstable();
+        functions.dedup_by_key(|(start, _)| *start);
+        let nexts = functions.iter().skip(1).map(|(start, _)| *start);
+        let nexts: Vec<u64> = nexts.chain([u64::MAX]).collect();
+        let ranges = functions.iter().zip(nexts);
+        let ranges = ranges.map(|((start, end), next)| *start..end.0.min(next));
+        Ok(ranges.filter(|range| !range.is_empty()).collect())
+    }
+
+    /// Returns the address of the symbol `name` of `.symtab`, if there is one.
+    ///
+    /// # Errors
+    /// The table cannot be read, or is too large.
+    pub fn symbol_address(&self, name: &[u8]) -> io::Result<Option<u64>> {
+        let mut found = None;
+        self.each_symbol(|raw, names| {
+            let at = usize::try_from(raw.name).unwrap_or(usize::MAX);
+            let rest = names.get(at..).unwrap_or_default();
+            if found.is_none()
+                && rest
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.first() == Some(&0))
+            {
+                found = Some(raw.value);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Passes the symbols of `.symtab` to `see`, with all names.
+    fn each_symbol(&self, mut see: impl FnMut(&Raw, &[u8])) -> io::Result<()> {
+        let mut tables = self.sections.iter().filter(|section| section.is_symtab);
+        let Some(table) = tables.find(|table| !table.is_nobits) else {
+            return Ok(());
+        };
+        let names = match self.sections.get(table.link) {
+            Some(strings) => self.content(strings, MOST_SYMBOLS)?,
+            None => Vec::new(),
+        };
+        let symbols = self.content(table, MOST_SYMBOLS)?;
+        self.form()
+            .symbols(&symbols)
+            .for_each(|raw| see(&raw, &names));
+        Ok(())
     }
 
     /// Returns the rules for the symbols of this file, whose names begin at an offset and have a

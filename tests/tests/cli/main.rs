@@ -1,6 +1,7 @@
 //! The command: its options, messages and reports, and runs that end abnormally.
 
 mod arguments;
+mod branch_profiles;
 mod columns;
 mod command_line;
 mod counts;

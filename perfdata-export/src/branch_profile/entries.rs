@@ -1,0 +1,125 @@
+//! How often each branch was taken, with where the code after it was left.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::objects::Place;
+use crate::counts::{Counts, Sums, line, numbers};
+use crate::error::Result;
+
+/// Maximum number of entries whose counts are in the table that is searched for each branch.
+const MOST: usize = 1 << 17;
+
+/// A branch, and the next one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Entry {
+    /// The branch instruction, or [`Place::SAMPLED`].
+    pub from: Place,
+    /// Its target.
+    pub to: Place,
+    /// The branch instruction that was executed next; outside if it is not known.
+    pub end: Place,
+}
+
+/// The counts. Their sums have the number of branches, and how many were mispredicted.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    near: HashMap<Entry, Sums, RandomState>,
+    far: Counts,
+    has_far: bool,
+    /// Number of branches, or of sampled addresses.
+    total: u64,
+    /// The same by the number of each object that they leave, reach or stay in.
+    by_object: Vec<u64>,
+}
+
+impl Entries {
+    /// Counts an entry.
+    #[inline]
+    pub fn add(&mut self, entry: Entry, is_mispredicted: bool) -> Result<()> {
+        self.total = self.total.saturating_add(1);
+        let (from, to) = (entry.from.object(), entry.to.object());
+        self.count(to);
+        if from != to && entry.from != Place::SAMPLED {
+            self.count(from);
+        }
+        if let Some(sums) = self.near.get_mut(&entry) {
+            sums.add(one(is_mispredicted));
+            return Ok(());
+        }
+        self.near.insert(entry, one(is_mispredicted));
+        if self.near.len() >= MOST {
+            self.move_far()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn count(&mut self, object: u16) {
+        let at = usize::from(object);
+        if self.by_object.len() <= at {
+            self.by_object.resize(at.saturating_add(1), 0);
+        }
+        if let Some(sum) = self.by_object.get_mut(at) {
+            *sum = sum.saturating_add(1);
+        }
+    }
+
+    /// Returns the number of branches, or of sampled addresses.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns how many each object has, and its number, those with most first.
+    pub fn by_object(&self) -> Vec<(u64, u16)> {
+        let sums = self.by_object.iter().zip(0..).skip(1);
+        let sums = sums.filter(|&(&sum, _)| sum > 0);
+        let mut list: Vec<(u64, u16)> = sums.map(|(&sum, number)| (sum, number)).collect();
+        list.sort_unstable_by_key(|&(sum, number)| (Reverse(sum), number));
+        list
+    }
+
+    fn move_far(&mut self) -> Result<()> {
+        self.has_far = true;
+        for (entry, sums) in self.near.drain() {
+            let words = [entry.from, entry.to, entry.end].map(|place| halves(place.0));
+            self.far.add_sums(words.as_flattened(), sums, line)?;
+        }
+        Ok(())
+    }
+
+    /// Passes all entries with their sums to `see`, in any order.
+    pub fn finish(mut self, see: &mut dyn FnMut(Entry, Sums) -> Result<()>) -> Result<()> {
+        if !self.has_far {
+            return self
+                .near
+                .into_iter()
+                .try_for_each(|(entry, sums)| see(entry, sums));
+        }
+        self.move_far()?;
+        self.far.finish(line, &mut |line, sums| {
+            let mut words = numbers(line);
+            let mut place = || {
+                let mut half = || words.next().map_or(0, u64::from);
+                Place(half() << 32 | half())
+            };
+            let (from, to, end) = (place(), place(), place());
+            see(Entry { from, to, end }, sums)
+        })
+    }
+}
+
+fn one(is_mispredicted: bool) -> Sums {
+    Sums {
+        samples: 1,
+        weight: is_mispredicted.into(),
+    }
+}
+
+/// Returns the high and the low half of a word.
+pub(super) fn halves(word: u64) -> [u32; 2] {
+    let half = |word: u64| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default();
+    [half(word >> 32), half(word)]
+}

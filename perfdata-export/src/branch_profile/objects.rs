@@ -1,0 +1,254 @@
+//! Where an address is: in which object of the recordings, and at which offset.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::CpuMode;
+use perfdata_session::{BuildId, Dso, DsoId, DsoKind, FileId, Mapping, Sample};
+
+use super::binary::Binary;
+
+/// Number of bits of the offset in a [`Place`].
+const OFFSET_BITS: u32 = 48;
+
+/// Maximum number of ranges of addresses that are remembered. Branches stay in few objects.
+const MOST_RANGES: usize = 8;
+
+/// The first address of kernels.
+const KERNEL: u64 = 1 << 63;
+
+/// A place in the code of an object: the number of the object, from 1, and the offset in it, both in
+/// one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Place(pub u64);
+
+impl Place {
+    /// A place in no object, or in none that is searched for.
+    pub const OUTSIDE: Place = Place(0);
+
+    /// In place of the source of a branch: the sampled address, not a target.
+    pub const SAMPLED: Place = Place(u64::MAX);
+
+    fn new(object: u16, offset: u64) -> Self {
+        Place(u64::from(object) << OFFSET_BITS | offset & (u64::MAX >> (64 - OFFSET_BITS)))
+    }
+
+    /// Returns the number of the object; 0 outside of all objects.
+    #[inline]
+    pub fn object(self) -> u16 {
+        u16::try_from(self.0 >> OFFSET_BITS).unwrap_or_default()
+    }
+
+    /// Returns the offset in the object: [`Mapping::offset`]. It can be before the relocation symbol
+    /// of a kernel.
+    pub fn offset(self) -> u64 {
+        let high = 64 - OFFSET_BITS;
+        ((self.0 << high).cast_signed() >> high).cast_unsigned()
+    }
+
+    /// Returns the place `distance` bytes behind.
+    #[inline]
+    fn behind(self, distance: u64) -> Self {
+        match self {
+            Place::OUTSIDE => Place::OUTSIDE,
+            place => Place::new(place.object(), place.offset().wrapping_add(distance)),
+        }
+    }
+}
+
+/// What makes an object of one recording the same as one of another recording.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    BuildId(BuildId),
+    File(Box<[u8]>, Option<FileId>),
+}
+
+/// An object with branches.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub dso: Dso,
+    pub build_id: Option<BuildId>,
+    /// The relocation symbol of a kernel.
+    pub symbol: Box<[u8]>,
+    /// When it was hit first, in the time of its recording.
+    pub time: Option<u64>,
+}
+
+/// The objects of all recordings.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    list: Vec<Object>,
+    numbers: HashMap<Identity, u16, RandomState>,
+    /// The number of each DSO of the current recording.
+    of_dsos: Vec<Option<u16>>,
+    /// The process whose addresses are remembered.
+    pid: Option<u32>,
+    /// Addresses that are mapped alike until the next record that is not a sample, and the place of
+    /// the first one.
+    ranges: Vec<(Range<u64>, Place)>,
+    /// Number of objects that have no number, since there are too many.
+    unnumbered: u64,
+}
+
+impl Objects {
+    /// Prepares for the next recording.
+    pub fn begin(&mut self) {
+        self.of_dsos.clear();
+        self.forget();
+    }
+
+    /// Forgets how addresses are mapped.
+    pub fn forget(&mut self) {
+        self.ranges.clear();
+    }
+
+    /// Prepares for the addresses of a sample.
+    pub fn of_sample(&mut self, sample: &Sample<'_>) {
+        let pid = sample.tid().map(|tid| tid.pid);
+        if pid.is_none() || pid != self.pid {
+            self.ranges.clear();
+            self.pid = pid;
+        }
+    }
+
+    /// Returns the place at an address. With `binary`, all other objects are outside.
+    #[inline]
+    pub fn place(&mut self, sample: &Sample<'_>, address: u64, binary: Option<&Binary>) -> Place {
+        for (range, start) in &self.ranges {
+            if range.contains(&address) {
+                return start.behind(address.wrapping_sub(range.start));
+            }
+        }
+        self.search(sample, address, binary)
+    }
+
+    fn search(&mut self, sample: &Sample<'_>, address: u64, binary: Option<&Binary>) -> Place {
+        if address >= KERNEL {
+            let frame = sample.address(address, CpuMode::KERNEL);
+            let mapping = frame.mapping();
+            return mapping.map_or(Place::OUTSIDE, |mapping| {
+                self.in_mapping(sample, &mapping, address, binary)
+            });
+        }
+        let Some((range, mapping)) = sample.user_mapping(address) else {
+            return Place::OUTSIDE;
+        };
+        let start = self.in_mapping(sample, &mapping, range.start, binary);
+        let place = start.behind(address.wrapping_sub(range.start));
+        if self.ranges.len() >= MOST_RANGES {
+            self.ranges.remove(0);
+        }
+        self.ranges.push((range, start));
+        place
+    }
+
+    fn in_mapping(
+        &mut self,
+        sample: &Sample<'_>,
+        mapping: &Mapping,
+        address: u64,
+        binary: Option<&Binary>,
+    ) -> Place {
+        let Some(dso) = sample.session().dso(mapping.dso) else {
+            return Place::OUTSIDE;
+        };
+        match self.number(sample, mapping.dso, dso, binary) {
+            0 => Place::OUTSIDE,
+            number => Place::new(number, mapping.offset(dso.kind, address)),
+        }
+    }
+
+    /// Returns the number of a DSO; 0 if it is none whose branches are counted.
+    fn number(
+        &mut self,
+        sample: &Sample<'_>,
+        id: DsoId,
+        dso: &Dso,
+        binary: Option<&Binary>,
+    ) -> u16 {
+        let at = id.index();
+        if let Some(&Some(known)) = self.of_dsos.get(at) {
+            return known;
+        }
+        let number = match self.add(sample, id, dso, binary) {
+            Ok(number) => number.unwrap_or(0),
+            Err(TooMany) => {
+                self.unnumbered = self.unnumbered.saturating_add(1);
+                0
+            }
+        };
+        if self.of_dsos.len() <= at {
+            self.of_dsos.resize(at.saturating_add(1), None);
+        }
+        if let Some(known) = self.of_dsos.get_mut(at) {
+            *known = Some(number);
+        }
+        number
+    }
+
+    fn add(
+        &mut self,
+        sample: &Sample<'_>,
+        id: DsoId,
+        dso: &Dso,
+        binary: Option<&Binary>,
+    ) -> Result<Option<u16>, TooMany> {
+        let session = sample.session();
+        let build_id = session.build_id(id);
+        let is_wanted = match binary {
+            Some(binary) => binary.is(dso, build_id),
+            None => matches!(dso.kind, DsoKind::File | DsoKind::Kernel),
+        };
+        if !is_wanted || dso.machine.is_guest() {
+            return Ok(None);
+        }
+        let identity = match build_id {
+            Some(id) => Identity::BuildId(id),
+            None => Identity::File(dso.path().into(), dso.file),
+        };
+        if let Some(&known) = self.numbers.get(&identity) {
+            return Ok(Some(known));
+        }
+        // The last number is that of `Place::SAMPLED`.
+        let number = u16::try_from(self.list.len().saturating_add(1)).map_err(|_| TooMany)?;
+        if number == u16::MAX {
+            return Err(TooMany);
+        }
+        self.list.push(Object {
+            dso: dso.clone(),
+            build_id,
+            symbol: session.relocation_symbol(id).unwrap_or_default().into(),
+            time: sample.time(),
+        });
+        self.numbers.insert(identity, number);
+        Ok(Some(number))
+    }
+
+    /// Returns an object.
+    pub fn get(&self, number: u16) -> Option<&Object> {
+        self.list.get(usize::from(number.checked_sub(1)?))
+    }
+
+    /// Returns how many objects were not counted, since there were too many.
+    pub fn unnumbered(&self) -> u64 {
+        self.unnumbered
+    }
+}
+
+/// There are more objects than numbers.
+struct TooMany;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_can_be_negative() {
+        let place = Place::new(3, 0_u64.wrapping_sub(16));
+        assert_eq!((place.object(), place.offset()), (3, u64::MAX - 15));
+        let place = place.behind(32);
+        assert_eq!((place.object(), place.offset()), (3, 16));
+        assert_eq!(Place::OUTSIDE.behind(7), Place::OUTSIDE);
+    }
+}

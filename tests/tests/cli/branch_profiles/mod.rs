@@ -1,0 +1,305 @@
+//! `perfconv export --to bolt`, `llvm-profgen` and `autofdo`: the programs that read these tables
+//! make the same profiles of them as of the recordings.
+//!
+//! The recordings are made of the true sequence of instructions of programs, which run step by step:
+//! samples with the last 32 branches, as a processor records them.
+
+mod made;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perfdata_tests::convert::in_shell;
+use perfdata_tests::{perf, skipped};
+
+use self::made::{Traced, Variant};
+
+/// The folder of LLVM 19's programs on Debian and Ubuntu.
+const LLVM: &str = "/usr/lib/llvm-19/bin";
+
+/// Programs: the commands that build them in a folder with `program.c`, the program, and the objects
+/// whose profiles are written.
+const PROGRAMS: [(&str, &str, &[&str]); 3] = [
+    (
+        "static",
+        "$CC -static -no-pie -fno-pie program.c -o static",
+        &["static"],
+    ),
+    (
+        "pie",
+        "$CC -fPIE -pie program.c -o pie -Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2",
+        &["pie"],
+    ),
+    (
+        "shared",
+        "$CC -DLIBRARY -fPIC -shared program.c -o libwork.so && \
+         $CC -DPROGRAM -fPIE -pie program.c -o shared -L. -lwork -Wl,-rpath,$PWD -Wl,-z,lazy \
+             -Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2",
+        &["shared", "libwork.so"],
+    ),
+];
+
+/// Builds the programs and runs them step by step in `folder`; `None` if that cannot be done here.
+fn traced(folder: &Path) -> Option<Vec<Ran>> {
+    if !cfg!(target_arch = "x86_64") {
+        skipped::note("an x86-64 machine");
+        return None;
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
+    for name in ["program.c", "step.c"] {
+        fs::copy(sources.join(name), folder.join(name)).expect("a source");
+    }
+    let flags = "-gdwarf-4 -O1 -nostdlib -fno-stack-protector -fcf-protection=none -Wl,--build-id";
+    let build = |command: &str| {
+        let script = format!("CC=\"cc {flags}\"; {command}");
+        let mut run = Command::new("sh");
+        run.current_dir(folder)
+            .args(["-c", &script])
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !build("cc -O2 step.c -o step") || !PROGRAMS.iter().all(|(_, command, _)| build(command)) {
+        skipped::note("a C compiler that links programs without its library");
+        return None;
+    }
+    let traced = PROGRAMS.iter().map(|&(name, _, objects)| {
+        let step = Command::new(folder.join("step"))
+            .current_dir(folder)
+            .args([format!("{name}.ips"), format!("./{name}")])
+            .status();
+        let is_traced = step.is_ok_and(|status| status.success());
+        is_traced.then(|| (Traced::read(folder, name), objects))
+    });
+    let traced: Option<Vec<_>> = traced.collect();
+    if traced.is_none() {
+        skipped::note("ptrace");
+    }
+    traced
+}
+
+fn succeed(folder: &Path, commands: &str) -> perf::Output {
+    let output = in_shell(folder, commands);
+    assert!(output.success(), "{commands}: {}", output.stderr);
+    output
+}
+
+fn text(path: PathBuf) -> String {
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The profile that create_llvm_prof writes names the targets of some calls by memory that it has
+/// freed.
+fn without_freed_names(text: &str) -> Vec<String> {
+    let is_known = |word: &&str| {
+        let name = word.split(':').next().unwrap_or_default();
+        let is_number = name
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        is_number || ["_start", "work", "collatz", "twice", "down"].contains(&name)
+    };
+    let lines = text.lines().map(|line| {
+        let known = line.split(' ').filter(is_known).collect::<Vec<_>>();
+        known.join(" ").trim_end().to_owned()
+    });
+    // Such a name may also contain the end of a line.
+    lines
+        .filter(|line| {
+            line.trim_start()
+                .starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+        })
+        .collect()
+}
+
+#[test]
+fn tables_are_those_of_the_recordings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(all) = traced(folder.path()) else {
+        return;
+    };
+    tables_count_all_branches(folder.path(), &all);
+    readers_make_the_same_profiles(folder.path(), &all);
+}
+
+/// A program that ran, and the objects whose profiles are written.
+type Ran = (Traced, &'static [&'static str]);
+
+fn readers_make_the_same_profiles(folder: &Path, all: &[Ran]) {
+    let has = |program: &str| {
+        let found = Command::new(program).arg("--help").output().is_ok();
+        if !found {
+            skipped::note(format_args!("{program}"));
+        }
+        found
+    };
+    let (bolt, profgen) = (format!("{LLVM}/perf2bolt"), format!("{LLVM}/llvm-profgen"));
+    let has_perf = has("perf");
+    let has_bolt = has_perf && has(&bolt);
+    let has_profgen = has_perf && has(&profgen);
+    let has_autofdo = has("create_llvm_prof");
+    for (traced, objects) in all {
+        for (name, variant) in Variant::ALL {
+            let input = format!("{}-{name}.data", traced.name);
+            traced.record(variant, &folder.join(&input));
+            for object in *objects {
+                let export = |to: &str| {
+                    let table = format!("{object}.{to}");
+                    succeed(
+                        folder,
+                        &format!(
+                            "perfconv export --to {to} --binary {object} {input} -o {table} --force"
+                        ),
+                    );
+                    table
+                };
+                let what = format!("{input}, {object}");
+                let (tables, out) = (
+                    ["bolt", "llvm-profgen", "autofdo"].map(export),
+                    "> out 2>&1",
+                );
+                if has_bolt {
+                    succeed(
+                        folder,
+                        &format!("{bolt} -p {input} --ignore-build-id -o a.fdata {object} {out}"),
+                    );
+                    succeed(
+                        folder,
+                        &format!("{bolt} --pa -p {} -o b.fdata {object} {out}", tables[0]),
+                    );
+                    let (a, b) = (text(folder.join("a.fdata")), text(folder.join("b.fdata")));
+                    assert!(a.lines().count() > 10, "{what}: {a}");
+                    assert_eq!(sorted(&a), sorted(&b), "{what}");
+                }
+                if has_profgen {
+                    let own = format!("--format=text --binary {object} {out}");
+                    succeed(
+                        folder,
+                        &format!(
+                            "{profgen} --perfdata {input} --skip-symbolization --output a.raw {own}"
+                        ),
+                    );
+                    let (a, b) = (text(folder.join("a.raw")), text(folder.join(&tables[1])));
+                    assert_eq!(sorted(&a), sorted(&b), "{what}");
+                    succeed(
+                        folder,
+                        &format!("{profgen} --perfdata {input} --output a.prof {own}"),
+                    );
+                    succeed(
+                        folder,
+                        &format!(
+                            "{profgen} --unsymbolized-profile {} --output b.prof {own}",
+                            tables[1]
+                        ),
+                    );
+                    let (a, b) = (text(folder.join("a.prof")), text(folder.join("b.prof")));
+                    assert!(a.lines().count() > 10, "{what}: {a}");
+                    assert_eq!(a, b, "{what}");
+                }
+                if has_autofdo {
+                    let own = format!("--format=text --binary=./{object} {out}");
+                    succeed(
+                        folder,
+                        &format!("create_llvm_prof --profile={input} --out=a.afdo {own}"),
+                    );
+                    succeed(
+                        folder,
+                        &format!(
+                            "create_llvm_prof --profile={} --profiler=text --out=b.afdo {own}",
+                            tables[2]
+                        ),
+                    );
+                    let (a, b) = (text(folder.join("a.afdo")), text(folder.join("b.afdo")));
+                    assert!(a.lines().count() > 10, "{what}: {a}");
+                    assert_eq!(without_freed_names(&a), without_freed_names(&b), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Without a reader: the table contains each branch of the object once, with its count.
+fn tables_count_all_branches(folder: &Path, all: &[Ran]) {
+    for (traced, objects) in all {
+        traced.record(Variant::PLAIN, &folder.join("in.data"));
+        for object in *objects {
+            let output = succeed(
+                folder,
+                &format!("perfconv export --to bolt --binary {object} in.data -o - --force"),
+            );
+            let lines = output.stdout.lines().filter(|line| line.starts_with("B "));
+            let counts = lines.map(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                let number = |at: usize| words[at].parse::<u64>().expect("a number");
+                (number(3), number(4))
+            });
+            let sums = counts.fold((0, 0), |(all, missed), (count, misses)| {
+                (all + count, missed + misses)
+            });
+            let expected = traced.branches_of(Variant::PLAIN, object);
+            assert_eq!(sums, expected, "{}, {object}", traced.name);
+        }
+    }
+    // Two recordings are added up, and the object with most branches is found by itself.
+    let (traced, _) = all.last().expect("programs");
+    traced.record(Variant::PLAIN, &folder.join("in.data"));
+    let both = succeed(
+        folder,
+        "perfconv inject -b in.data -o ids.data && perfconv export --to llvm-profgen ids.data -o one && \
+         perfconv export --to llvm-profgen ids.data ids.data -o two",
+    );
+    assert!(
+        both.stderr.contains("libwork.so (build ID "),
+        "{}",
+        both.stderr
+    );
+    let (one, two) = (text(folder.join("one")), text(folder.join("two")));
+    assert_eq!(one.lines().count(), two.lines().count());
+    for (line, sum) in one.lines().zip(two.lines()) {
+        match (line.rsplit_once(':'), sum.rsplit_once(':')) {
+            (Some((what, count)), Some((same, sum))) => {
+                let number = |text: &str| text.parse::<u64>().expect("a number");
+                assert_eq!((what, 2 * number(count)), (same, number(sum)));
+            }
+            _ => assert_eq!(line, sum),
+        }
+    }
+}
+
+#[test]
+fn what_has_no_profile_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let fixture = perfdata_tests::recordings::fixture("6.1-x86_64-file-g").path;
+    fs::copy(fixture, folder.join("in.data")).expect("a fixture");
+    for (options, expected) in [
+        (
+            "--to llvm-profgen",
+            "contains no branch records: record with perf record -b",
+        ),
+        ("--to bolt --binary nowhere", "nowhere: "),
+        ("--to bolt --binary in.data", "in.data: not an ELF file"),
+        (
+            "--to bolt --binary 0123456789abcdef0123456789abcdef01234567",
+            "no samples of build ID 0123",
+        ),
+        (
+            "--to folded --binary x",
+            "--binary needs a profile for compilers",
+        ),
+    ] {
+        let output = in_shell(folder, &format!("perfconv export {options} in.data -o out"));
+        assert!(
+            !output.success() && output.stderr.contains(expected),
+            "{options}: {}",
+            output.stderr
+        );
+        assert!(!folder.join("out").exists(), "{options}");
+    }
+}
