@@ -172,9 +172,11 @@ fn off_cpu_apart(recipe: &mut Recipe, input: Input) -> Result<(Input, Vec<String
     if recipe.select.is_none() || recipe.off_cpu.is_none() {
         return Ok((input, Vec::new()));
     }
-    let mut first = Recipe::default();
-    first.off_cpu = recipe.off_cpu.take();
-    first.limits = recipe.limits;
+    let first = Recipe {
+        off_cpu: recipe.off_cpu.take(),
+        limits: recipe.limits,
+        ..Recipe::default()
+    };
     let file = temporary_file()?;
     let output = Output::to_writer(file.try_clone().map_err(temporary_file_failed())?);
     let summary = first.convert(input, output)?;

@@ -13,6 +13,7 @@ use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::io::Output;
 use perfdata_convert::{Error, Result};
+use perfdata_inject::off_cpu;
 use perfdata_report::show::overview::Overview;
 use perfdata_report::show::survey::ChartData;
 use perfdata_report::show::{input_name, map, page};
@@ -69,12 +70,24 @@ pub fn run(
                         .note("this recording is large; a slice of it is enough for most viewers");
                     inputs.messages.next(suggestions::tenth(input));
                 }
+                tell_off_cpu(&overview, inputs.messages);
                 overview.text(in_full)
             }
         };
         print(out, &(heading + &text))?;
         Ok(Outcome::Done)
     })
+}
+
+/// Tells whether the recording says where threads wait; if not, only as a detail, with how to record
+/// it.
+fn tell_off_cpu(overview: &Overview, messages: Messages) {
+    match off_cpu::source_of(overview.recording(), overview.names()) {
+        Ok(source) => messages.note(format_args!(
+            "--off-cpu shows where threads wait: the recording has {source}"
+        )),
+        Err(error) => messages.detail(format_args!("no --off-cpu: {error}")),
+    }
 }
 
 /// Writes the page about `input` to `path`.

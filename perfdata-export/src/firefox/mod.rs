@@ -44,7 +44,7 @@ struct Frame {
 /// Each thread has its samples in the order of time, with their periods as weights. If there are
 /// several events, each has threads of its own. Markers show new names of
 /// threads, the threads they start, their ends, when they did not run (`perf record
-/// --switch-events`), lost records, and tracepoints. A counter of each process shows its
+/// --switch-events`, and samples of `offcpu-time` with the reason), lost records, and tracepoints. A counter of each process shows its
 /// resident memory if the recording contains the tracepoint `kmem:rss_stat`. If the recording contains the time of day
 /// (`perf record -k`), the profile starts at it.
 ///
@@ -138,6 +138,17 @@ impl<W: Write> Firefox<W> {
     }
 }
 
+/// Returns the frame that says why a thread was off the CPU: the first one in brackets.
+fn reason<'a>(resolved: &ResolvedSample<'a>) -> Option<&'a [u8]> {
+    let tables = resolved.tables;
+    let mut names = resolved
+        .frames
+        .iter()
+        .filter_map(|frame| tables.function(frame.function?))
+        .map(|function| &*function.name);
+    names.find(|name| name.starts_with(b"[") && name.ends_with(b"]"))
+}
+
 impl<W: Write> Sink for Firefox<W> {
     fn needs(&self) -> Needs {
         Needs {
@@ -186,6 +197,13 @@ impl<W: Write> Sink for Firefox<W> {
                 weight,
             };
             self.threads.sample(thread, event, point)?;
+            if self.events.get(event).is_some_and(|event| event.is_off_cpu) {
+                let reason = json::string(reason(resolved).unwrap_or_default());
+                let data = format!("{{\"type\":\"off-cpu\",\"reason\":{reason}}}");
+                let start = time.saturating_sub(weight);
+                self.begin(start);
+                self.mark(thread, b"off-CPU", (start, Some(time)), OFF_CPU, data)?;
+            }
         }
         let is_tracepoint = sample
             .attr()

@@ -49,7 +49,14 @@ const SCHEMAS: [Schema; 6] = [
         ],
     ),
     ("exit", "", &[]),
-    ("off-cpu", "", &[("preempted", "Preempted", "string")]),
+    (
+        "off-cpu",
+        "{marker.data.reason}",
+        &[
+            ("preempted", "Preempted", "string"),
+            ("reason", "Reason", "string"),
+        ],
+    ),
     (
         "lost",
         "{marker.data.lost}",

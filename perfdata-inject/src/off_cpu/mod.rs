@@ -50,6 +50,17 @@ use threads::{Interval, Threads, Witness};
 /// How a recording with everything that this stage uses is made.
 pub const RECORD: &str = "perf record -e sched:sched_switch -e sched:sched_waking -g -a";
 
+/// Returns the name of what off-CPU samples of `recording` are made of. `names` has the names of its
+/// events.
+///
+/// # Errors
+/// The recording has nothing that says when threads stop and run. The message contains how to
+/// record it.
+pub fn source_of(recording: &Recording, names: &EventNames) -> Result<&'static str> {
+    let source = Roles::of(recording, names)?.source(recording)?;
+    Ok(source.name())
+}
+
 /// Which records remain, and what the samples contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OffCpuOptions {
@@ -592,10 +603,13 @@ impl Stage for OffCpu {
             ));
         }
         if unknown.missed > 0 {
+            let hint = match unknown.missed > samples {
+                true => format!("; {RECORD} records the switches of all threads"),
+                false => String::new(),
+            };
             notes.push(format!(
-                "{} dropped, because nothing shows when they ended: {} records this",
-                number_of(unknown.missed, "off-CPU time"),
-                RECORD
+                "{} dropped, because nothing shows when they ended{hint}",
+                number_of(unknown.missed, "off-CPU time")
             ));
         }
         if replaced > 0 {

@@ -243,6 +243,11 @@ impl Overview {
         (0..self.recording.events.len()).filter_map(|at| self.names.get(&self.recording, at))
     }
 
+    /// Returns what the names of events follow from.
+    pub fn names(&self) -> &EventNames {
+        &self.names
+    }
+
     /// Returns the version of perf in the recording.
     pub fn perf_version(&self) -> Option<String> {
         self.word(FeatureId::VERSION)

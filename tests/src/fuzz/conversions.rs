@@ -23,6 +23,7 @@ use perfdata_edit::sort::Sort;
 use perfdata_edit::split::{By, Split, is_part};
 use perfdata_edit::thin::{StackSize, Thin};
 use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
 use perfdata_sanitize::{Audience, Kept, Key, Policy, Sanitize};
 use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;
@@ -132,6 +133,16 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
             vec![Box::new(Sort::with_memory(1 << 10)) as Box<dyn Stage>]
         }
         _ if (230..240).contains(&choice) => vec![thin(SampleType::default())],
+        _ if (180..190).contains(&choice) => {
+            let options = OffCpuOptions {
+                drop_sources: choice.is_multiple_of(2),
+                wakers: true,
+            };
+            vec![
+                Box::new(Sort::new()) as Box<dyn Stage>,
+                Box::new(OffCpu::new(options)),
+            ]
+        }
         0 => vec![],
         1 => vec![swap(Unknown::Keep)],
         2 => vec![swap(Unknown::Drop)],
