@@ -26,7 +26,7 @@ pub enum Verbosity {
 
 /// The meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// The reason of a failure.
     Error,
     /// The command that solves the problem of an error.
@@ -44,7 +44,7 @@ pub enum Kind {
 /// A program that runs a command in its own process.
 pub trait Host: Sync {
     /// Receives a message, without control characters.
-    fn message(&self, kind: Kind, text: String);
+    fn message(&self, kind: MessageKind, text: String);
 
     /// Returns the observer of all inputs.
     fn watch(&self) -> Arc<dyn Watch>;
@@ -62,34 +62,34 @@ pub struct Messages<'a> {
 impl Messages<'_> {
     /// Writes the reason of a failure, in every case.
     pub fn error(self, text: impl Display) {
-        self.say(Kind::Error, "error", AnsiColor::Red, &text);
+        self.say(MessageKind::Error, "error", AnsiColor::Red, &text);
     }
 
     /// Writes the command that solves the problem of an error.
     pub fn next(self, command: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            self.say(Kind::Next, "try", AnsiColor::Green, &command);
+            self.say(MessageKind::Next, "try", AnsiColor::Green, &command);
         }
     }
 
     /// Writes a warning about a problem.
     pub fn warning(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            self.say(Kind::Warning, "warning", AnsiColor::Yellow, &text);
+            self.say(MessageKind::Warning, "warning", AnsiColor::Yellow, &text);
         }
     }
 
     /// Writes a note about the output.
     pub fn note(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            self.say(Kind::Note, "note", AnsiColor::Cyan, &text);
+            self.say(MessageKind::Note, "note", AnsiColor::Cyan, &text);
         }
     }
 
     /// Writes a summary of the finished work.
     pub fn summary(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            self.tell(Kind::Summary, &text);
+            self.tell(MessageKind::Summary, &text);
         }
     }
 
@@ -103,7 +103,7 @@ impl Messages<'_> {
     /// Writes details about the finished work.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
-            self.tell(Kind::Detail, &text);
+            self.tell(MessageKind::Detail, &text);
         }
     }
 
@@ -116,14 +116,14 @@ impl Messages<'_> {
         }
     }
 
-    fn tell(self, kind: Kind, text: &dyn Display) {
+    fn tell(self, kind: MessageKind, text: &dyn Display) {
         match self.host {
             Some(host) => host.message(kind, harmless(text)),
             None => write(&format!("perfconv: {}", harmless(text))),
         }
     }
 
-    fn say(self, kind: Kind, word: &str, color: AnsiColor, text: &dyn Display) {
+    fn say(self, kind: MessageKind, word: &str, color: AnsiColor, text: &dyn Display) {
         if let Some(host) = self.host {
             return host.message(kind, harmless(text));
         }

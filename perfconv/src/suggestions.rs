@@ -17,7 +17,7 @@ use perfdata_report::show::overview::Overview;
 
 /// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct Suggestion {
     /// Its result.
     pub what: &'static str,
     /// The command.
@@ -30,26 +30,26 @@ const STEPS: usize = 3;
 const NEW_PERF: &str = "6.2";
 
 /// Returns the most useful steps for the recording at `input`, at most three.
-pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
+pub fn steps(overview: &Overview, input: &Path) -> Vec<Suggestion> {
     if input == Path::new("-") {
         // Standard input cannot be read again.
         return Vec::new();
     }
     let facts = Facts::of(overview, input);
-    let step = |what, before: &str, kind: &str| Step {
+    let step = |what, before: &str, kind: &str| Suggestion {
         what,
         command: command(before, input, kind),
     };
-    let traces = || Step {
+    let traces = || Suggestion {
         what: "Extract the AUX data for decoders",
         command: extract_aux(input),
     };
     let all = [
-        (facts.damaged).then(|| Step {
+        (facts.damaged).then(|| Suggestion {
             what: "Recover the intact records",
             command: recover(input),
         }),
-        (facts.large && !facts.damaged).then(|| Step {
+        (facts.large && !facts.damaged).then(|| Suggestion {
             what: "Keep a tenth of it: viewers are slow with large recordings",
             command: tenth(input),
         }),
@@ -66,11 +66,11 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
         (facts.compressed).then(|| step("Decompress it for other tools", "--decompress", "plain")),
         (facts.is_refused).then(|| step("Make it readable for perf 7", "--compat 7.2", "compat")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
-        (facts.callchains && !facts.damaged).then(|| Step {
+        (facts.callchains && !facts.damaged).then(|| Suggestion {
             what: "Draw a flame graph",
             command: flame_graph(input),
         }),
-        (facts.telling).then(|| Step {
+        (facts.telling).then(|| Suggestion {
             what: "Show what it would tell others, before you share it",
             command: format!("perfconv info --leaks {}", shell::word(input)),
         }),

@@ -7,7 +7,7 @@ use perfdata_export::{Needs, Report, ResolvedSamples, Symbolizer};
 use perfdata_session::Samples;
 
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::machine::RecordingFacts;
 use crate::options::Options;
 use crate::samples::SampleBuilder;
 
@@ -64,7 +64,7 @@ impl<S: RecordSource> SampleBatches<S> {
                 Ok(Some(sample)) => {
                     if !self.has_begun {
                         // The metadata of a stream arrive before its first sample.
-                        let machine = Machine::of(sample.sample.recording());
+                        let machine = RecordingFacts::of(sample.sample.recording());
                         self.builder.describe(machine.host, machine.clock);
                         self.has_begun = true;
                     }

@@ -26,12 +26,12 @@ impl NameId {
 /// The names in all columns of a table. Names are bytes in recordings and text in columns:
 /// different names remain different ([`push_text`]).
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct NameTable {
     list: IndexSet<Box<str>, RandomState>,
     text: String,
 }
 
-impl Names {
+impl NameTable {
     /// Returns the number of a name, which is added if it is new.
     pub fn intern(&mut self, name: &[u8]) -> NameId {
         self.text.clear();
@@ -168,7 +168,7 @@ impl NameColumn {
     }
 
     /// Returns the column and starts the next batch.
-    pub fn finish(&mut self, names: &Names) -> Result<ArrayRef> {
+    pub fn finish(&mut self, names: &NameTable) -> Result<ArrayRef> {
         let keys = self.keys.finish()?;
         let chosen = std::mem::take(&mut self.chosen);
         let values = StringArray::from_iter_values(chosen.iter().map(|&id| names.get(id)));
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_batch_has_its_names() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let (a, b) = (names.intern(b"a"), names.intern(b"\xff"));
         assert_eq!(names.intern(b"a"), a);
         let mut column = NameColumn::new(true);

@@ -12,7 +12,7 @@ use perfdata_export::{ResolvedFrame, ResolvedSample};
 use perfdata_session::Session;
 use twox_hash::XxHash3_64;
 
-use crate::dictionary::{Known, NameColumn, Names, NamesByIndex};
+use crate::dictionary::{Known, NameColumn, NameTable, NamesByIndex};
 use crate::error::Result;
 use crate::numbers::Numbers;
 use crate::options::Options;
@@ -20,7 +20,7 @@ use crate::schema::{ColumnGroup, ELEMENT, OfFrames, SampleColumn};
 
 /// What is known about a mapping.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct MappingColumns {
     /// What to add to an address for the offset in the object.
     bias: u64,
     /// Hash of the object.
@@ -38,7 +38,7 @@ pub(crate) struct FrameColumns {
     labels: NamesByIndex,
     file_names: NamesByIndex,
     unknown: Option<Known>,
-    places: Vec<Place>,
+    places: Vec<MappingColumns>,
     hashed: Vec<u8>,
     kernel_frames: Numbers<Int32Type>,
     stack: Numbers<Int64Type>,
@@ -93,7 +93,7 @@ impl FrameColumns {
     }
 
     /// Appends the frames of a sample.
-    pub fn push(&mut self, resolved: &ResolvedSample<'_>, names: &mut Names) {
+    pub fn push(&mut self, resolved: &ResolvedSample<'_>, names: &mut NameTable) {
         if !self.is_wanted {
             return;
         }
@@ -132,7 +132,7 @@ impl FrameColumns {
         self.lines.extend(lines.map(Some));
     }
 
-    fn push_modules(&mut self, resolved: &ResolvedSample<'_>, names: &mut Names) {
+    fn push_modules(&mut self, resolved: &ResolvedSample<'_>, names: &mut NameTable) {
         for frame in resolved.frames {
             let Some(id) = frame.module else {
                 self.modules.push(None);
@@ -171,7 +171,7 @@ impl FrameColumns {
         if self.stack.is_wanted() && !self.has_symbols {
             self.hashed.clear();
             for frame in frames {
-                let Place { bias, object, .. } = place(frame).unwrap_or_default();
+                let MappingColumns { bias, object, .. } = place(frame).unwrap_or_default();
                 let offset = frame.address.wrapping_add(bias);
                 let pair = u128::from(offset) << 64 | u128::from(object);
                 self.hashed.extend_from_slice(&pair.to_le_bytes());
@@ -184,7 +184,7 @@ impl FrameColumns {
     fn find_place(&mut self, session: &Session, id: perfdata_session::MappingId) {
         if self.places.len() <= id.index() {
             let len = id.index().saturating_add(1);
-            self.places.resize(len, Place::default());
+            self.places.resize(len, MappingColumns::default());
         }
         let known = session.mapping(id).and_then(|mapping| {
             let dso = session.dso(mapping.dso)?;
@@ -193,7 +193,7 @@ impl FrameColumns {
                 Some(build_id) => build_id.bytes(),
                 None => &dso.name,
             };
-            Some(Place {
+            Some(MappingColumns {
                 bias: mapping.offset(dso.kind, 0),
                 object: XxHash3_64::oneshot(object),
                 is_known: true,
@@ -205,7 +205,7 @@ impl FrameColumns {
     }
 
     /// Appends the names of the frames, and collects their hashes.
-    fn push_names(&mut self, resolved: &ResolvedSample<'_>, names: &mut Names) {
+    fn push_names(&mut self, resolved: &ResolvedSample<'_>, names: &mut NameTable) {
         let tables = resolved.tables;
         self.hashed.clear();
         for frame in resolved.frames {
@@ -220,7 +220,7 @@ impl FrameColumns {
         }
     }
 
-    fn push_files(&mut self, resolved: &ResolvedSample<'_>, names: &mut Names) {
+    fn push_files(&mut self, resolved: &ResolvedSample<'_>, names: &mut NameTable) {
         for frame in resolved.frames {
             let function = frame.function.and_then(|id| {
                 let function = resolved.tables.function(id)?;
@@ -252,7 +252,7 @@ impl FrameColumns {
         data_type: DataType,
         ends: &OffsetBuffer<i32>,
         rows: usize,
-        names: &Names,
+        names: &NameTable,
     ) -> Result<ArrayRef> {
         let values: ArrayRef = match column {
             OfFrames::KernelFrames => return self.kernel_frames.finish_array(),

@@ -9,7 +9,7 @@ use crate::schema::{SCHEMA_KEY, SCHEMA_VERSION};
 
 /// The facts about a recording and its machine, as far as the recording contains them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Machine {
+pub(crate) struct RecordingFacts {
     pub host: Option<String>,
     pub osrelease: Option<String>,
     pub arch: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Machine {
 /// Values that the recording does not contain, or that were not read yet, are absent. `id` is the
 /// ID of the recording, and `symbols` says whether names were searched.
 pub fn metadata(recording: &Recording, id: Option<&str>, symbols: bool) -> Vec<(String, String)> {
-    Machine::of(recording).metadata(id, symbols)
+    RecordingFacts::of(recording).metadata(id, symbols)
 }
 
 /// Returns bytes as text.
@@ -40,12 +40,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     text
 }
 
-impl Machine {
+impl RecordingFacts {
     /// Reads the feature sections of `recording`. Corrupt ones are skipped.
     pub fn of(recording: &Recording) -> Self {
-        let mut machine = Machine {
+        let mut machine = RecordingFacts {
             clock: WallClock::of(recording),
-            ..Machine::default()
+            ..RecordingFacts::default()
         };
         let read = [
             FeatureId::HOSTNAME,

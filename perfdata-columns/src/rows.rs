@@ -9,7 +9,7 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, SchemaRef};
 
-use crate::dictionary::{NameColumn, NameId, Names, constant};
+use crate::dictionary::{NameColumn, NameId, NameTable, constant};
 use crate::error::Result;
 use crate::schema::{Column, ELEMENT, Kind, schema_of};
 
@@ -105,7 +105,7 @@ impl Values {
     }
 
     /// Appends a value. A value of another type than that of the column is null.
-    fn push(&mut self, cell: Cell<'_>, names: &mut Names, text: &mut String) {
+    fn push(&mut self, cell: Cell<'_>, names: &mut NameTable, text: &mut String) {
         match (self, cell) {
             (Values::Int64(values), Cell::Int(value)) => values.append_value(value),
             (Values::Int64(values), _) => values.append_null(),
@@ -145,7 +145,7 @@ impl Values {
         }
     }
 
-    fn finish(&mut self, names: &Names) -> Result<ArrayRef> {
+    fn finish(&mut self, names: &NameTable) -> Result<ArrayRef> {
         Ok(match self {
             Values::Int64(values) => Arc::new(values.finish()),
             Values::Int32(values) => Arc::new(values.finish()),
@@ -166,7 +166,7 @@ impl Values {
 pub(crate) struct Rows {
     schema: SchemaRef,
     values: Vec<Values>,
-    names: Names,
+    names: NameTable,
     text: String,
     rows: usize,
     /// Approximate size of the rows in bytes.
@@ -187,7 +187,7 @@ impl Rows {
         Rows {
             schema: schema_of(columns.clone()),
             values: columns.skip(2).map(|(_, kind)| Values::new(kind)).collect(),
-            names: Names::default(),
+            names: NameTable::default(),
             text: String::new(),
             rows: 0,
             held: 0,

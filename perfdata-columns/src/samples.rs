@@ -11,7 +11,7 @@ use perfdata_core::record::{self, Body, CpuMode};
 use perfdata_export::ResolvedSample;
 
 use crate::clock::WallClock;
-use crate::dictionary::{NameColumn, NameId, Names, NamesByIndex, constant};
+use crate::dictionary::{NameColumn, NameId, NameTable, NamesByIndex, constant};
 use crate::error::Result;
 use crate::frames::FrameColumns;
 use crate::numbers::Numbers;
@@ -42,7 +42,7 @@ pub(crate) struct SampleBuilder {
     rows: usize,
     /// Number of rows in all batches.
     all_rows: u64,
-    names: Names,
+    names: NameTable,
     modes: [Option<NameId>; 8],
     events: Vec<(Box<[u8]>, NameId)>,
     comms: NamesByIndex,
@@ -109,7 +109,7 @@ impl SampleBuilder {
             selected: options.events.clone(),
             rows: 0,
             all_rows: 0,
-            names: Names::default(),
+            names: NameTable::default(),
             modes: [None; 8],
             events: Vec::new(),
             comms: NamesByIndex::default(),

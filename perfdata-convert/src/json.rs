@@ -19,9 +19,9 @@ pub struct Json {
     pub out: Vec<u8>,
     /// The enclosing structures and lists. The fields of a flat structure belong to the structure
     /// around it.
-    frames: Vec<Frame>,
+    frames: Vec<OpenValue>,
     /// The innermost frame that is not flat.
-    inner: Option<Frame>,
+    inner: Option<OpenValue>,
     /// Whether the innermost structure or list already has an element.
     comma: bool,
     /// Whether the text has line breaks and indentation.
@@ -29,7 +29,7 @@ pub struct Json {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Frame {
+enum OpenValue {
     Object,
     List,
     Flat,
@@ -71,7 +71,7 @@ impl Json {
     fn depth(&self) -> usize {
         self.frames
             .iter()
-            .filter(|&&frame| frame != Frame::Flat)
+            .filter(|&&frame| frame != OpenValue::Flat)
             .count()
     }
 
@@ -87,7 +87,7 @@ impl Json {
     /// Begins an element of the innermost list, or a field of the innermost structure.
     fn key(&mut self, name: &str) {
         self.begin_key();
-        if self.inner == Some(Frame::Object) {
+        if self.inner == Some(OpenValue::Object) {
             push_key(&mut self.out, name);
             self.end_key();
         }
@@ -98,7 +98,7 @@ impl Json {
     pub fn declared_key(&mut self, name: &'static str) {
         debug_assert!(is_plain(name.as_bytes()), "{name}");
         self.begin_key();
-        if self.inner == Some(Frame::Object) {
+        if self.inner == Some(OpenValue::Object) {
             // Only unknown content has no name.
             let name = if name.is_empty() { "bytes" } else { name };
             self.out.push(b'"');
@@ -124,7 +124,7 @@ impl Json {
         }
     }
 
-    fn open(&mut self, frame: Frame, bracket: u8) {
+    fn open(&mut self, frame: OpenValue, bracket: u8) {
         self.out.push(bracket);
         self.frames.push(frame);
         self.inner = Some(frame);
@@ -134,27 +134,27 @@ impl Json {
     /// Begins an object as the field `name` of the enclosing object.
     pub fn object(&mut self, name: &str) {
         self.key(name);
-        self.open(Frame::Object, b'{');
+        self.open(OpenValue::Object, b'{');
     }
 
     /// Begins a list as the field `name` of the enclosing object.
     pub fn list(&mut self, name: &str) {
         self.key(name);
-        self.open(Frame::List, b'[');
+        self.open(OpenValue::List, b'[');
     }
 
     /// Ends the innermost object or list.
     pub fn close(&mut self) {
         let frame = self.frames.pop();
-        if let Some(Frame::Flat) | None = frame {
+        if let Some(OpenValue::Flat) | None = frame {
             return;
         }
         let mut outer = self.frames.iter().rev();
-        self.inner = outer.find(|&&frame| frame != Frame::Flat).copied();
+        self.inner = outer.find(|&&frame| frame != OpenValue::Flat).copied();
         if self.comma {
             self.new_line();
         }
-        self.out.push(if frame == Some(Frame::Object) {
+        self.out.push(if frame == Some(OpenValue::Object) {
             b'}'
         } else {
             b']'
@@ -220,17 +220,17 @@ impl Json {
 
 impl Visitor for Json {
     fn begin(&mut self, name: &'static str) {
-        if name.is_empty() && self.inner == Some(Frame::Object) {
-            self.frames.push(Frame::Flat)
+        if name.is_empty() && self.inner == Some(OpenValue::Object) {
+            self.frames.push(OpenValue::Flat)
         } else {
             self.declared_key(name);
-            self.open(Frame::Object, b'{');
+            self.open(OpenValue::Object, b'{');
         }
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
         self.declared_key(name);
-        self.open(Frame::List, b'[');
+        self.open(OpenValue::List, b'[');
     }
 
     fn end(&mut self) {
@@ -239,7 +239,7 @@ impl Visitor for Json {
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
         self.declared_key(name);
-        self.open(Frame::List, b'[');
+        self.open(OpenValue::List, b'[');
         for &word in words {
             match style {
                 // Callchains and registers: the largest part of the output.
@@ -327,9 +327,9 @@ impl Json {
     fn flags(&mut self, word: u64, fields: &'static [Field]) {
         let numbers = fields.iter().any(|field| field.width > 1);
         if numbers {
-            self.open(Frame::Object, b'{')
+            self.open(OpenValue::Object, b'{')
         } else {
-            self.open(Frame::List, b'[')
+            self.open(OpenValue::List, b'[')
         }
         for (name, value) in set_fields(word, fields) {
             match (numbers, name) {

@@ -66,7 +66,7 @@ pub(crate) struct Counts {
     held: usize,
     most_memory: usize,
     /// Sorted lines that were in memory.
-    runs: Runs<Line>,
+    runs: Runs<CountedLine>,
     /// Whether a stack may be counted in several parts. Then, these are one file, and their lines are
     /// those of [`line`].
     is_in_parts: bool,
@@ -91,12 +91,12 @@ impl Default for Counts {
 
 /// A line in a temporary file.
 #[derive(Debug, Default)]
-struct Line {
+struct CountedLine {
     bytes: Vec<u8>,
     sums: Sums,
 }
 
-impl Entry for Line {
+impl Entry for CountedLine {
     type Key = Vec<u8>;
 
     fn key(&self) -> Vec<u8> {
@@ -123,7 +123,7 @@ impl Entry for Line {
         Ok(())
     }
 
-    fn join(&mut self, next: &Line) -> bool {
+    fn join(&mut self, next: &CountedLine) -> bool {
         let is_same = self.bytes == next.bytes;
         if is_same {
             self.sums.add(next.sums);
@@ -363,7 +363,7 @@ impl Counts {
             return lines.iter().try_for_each(|(line, sums)| put(line, sums));
         }
         self.spill(&text)?;
-        while let Some(Line { bytes, sums }) = self.runs.pop().map_err(Error::Temporary)? {
+        while let Some(CountedLine { bytes, sums }) = self.runs.pop().map_err(Error::Temporary)? {
             put(bytes, *sums)?;
         }
         Ok(())
@@ -375,7 +375,7 @@ impl Counts {
     /// in which they were added: if they need more than the memory, each part has sums of its own.
     pub fn finish_numbers(mut self, put: &mut dyn FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
         if let Some(parts) = self.parts.take() {
-            let mut parts = parts.finish::<Line>().map_err(Error::Temporary)?;
+            let mut parts = parts.finish::<CountedLine>().map_err(Error::Temporary)?;
             let mut stack = Vec::new();
             while let Some(line) = parts.next_entry().map_err(Error::Temporary)? {
                 stack.clear();

@@ -43,7 +43,7 @@ pub enum Root {
 
 /// A frame as text: its function, its module, and whether it belongs to a Java program, to the kernel,
 /// or to an inlined function.
-type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
+type FrameKey = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 
 /// Counts folded stacks.
 ///
@@ -69,7 +69,7 @@ pub struct Folded<W> {
     counts: Counts,
     texts: Texts,
     roots: HashMap<(CommId, i64, i64), u32, RandomState>,
-    keys: HashMap<Key, u32, RandomState>,
+    keys: HashMap<FrameKey, u32, RandomState>,
     /// The texts at places, except in Java programs.
     places: Places,
     /// The text of frames about which nothing is known.

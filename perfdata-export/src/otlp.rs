@@ -248,7 +248,7 @@ fn key(label: Label) -> &'static str {
 }
 
 /// The parts of a profile that are around its samples, encoded.
-struct Frame {
+struct ProfileParts {
     head: Message,
     tail: Message,
 }
@@ -290,7 +290,7 @@ impl<W: Write> Otlp<W> {
 
     /// Returns what is before and after the samples of a profile. `is_weight` tells whether their
     /// values are weights.
-    fn frame(&mut self, event: u32, is_weight: bool) -> Frame {
+    fn frame(&mut self, event: u32, is_weight: bool) -> ProfileParts {
         let at = usize::try_from(event).unwrap_or(usize::MAX);
         let events = self.profile.events.list();
         let is_clock = |event: &&Event| event.is_time && !event.is_off_cpu;
@@ -323,7 +323,7 @@ impl<W: Write> Otlp<W> {
             true => kind(&name, unit),
             false => kind(b"samples", count),
         };
-        let mut frame = Frame {
+        let mut frame = ProfileParts {
             head: Message::default(),
             tail: Message::default(),
         };

@@ -92,7 +92,7 @@ type MappingKey = (Option<ModuleId>, Option<MappingId>);
 
 /// A mapping that has locations.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct ProfileMapping {
     pub module: Option<ModuleId>,
     pub start: u64,
     pub end: u64,
@@ -135,7 +135,7 @@ pub(crate) struct Profile {
     pub strings: Strings,
     pub locations: Locations,
     /// They are numbered from 1.
-    pub mappings: Vec<Mapping>,
+    pub mappings: Vec<ProfileMapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
     /// The number of the first mapping that is the program of its thread.
     pub program: Option<u32>,
@@ -324,7 +324,7 @@ impl Profile {
                 let mapping = frame.mapping.and_then(|id| session.mapping(id));
                 let numbers = mapping.map(|mapping| (mapping.start, mapping.end, mapping.pgoff));
                 let (start, end, offset) = numbers.unwrap_or_default();
-                self.mappings.push(Mapping {
+                self.mappings.push(ProfileMapping {
                     module: frame.module,
                     start,
                     end,

@@ -16,7 +16,7 @@ use std::ops::Range;
 use perfdata_core::record::CallchainContext;
 
 pub(super) use super::area::Identity;
-use super::area::{Area, Island, Mapping, in_a_row};
+use super::area::{Area, Island, MappedRange, in_a_row};
 use super::key::{Domain, Key};
 
 /// An address space.
@@ -34,7 +34,7 @@ pub(super) enum Space {
 #[derive(Debug, Default)]
 struct Map {
     /// Sorted and separate after [`settle`](Self::settle).
-    ranges: Vec<Mapping>,
+    ranges: Vec<MappedRange>,
     /// Number of settled ranges.
     settled: usize,
     islands: Vec<Island>,
@@ -49,7 +49,7 @@ impl Map {
             return;
         }
         let (last, what) = (last.max(first), what());
-        self.ranges.push(Mapping { first, last, what });
+        self.ranges.push(MappedRange { first, last, what });
         if self.ranges.len() > self.settled.saturating_mul(2).saturating_add(1 << 16) {
             self.settle();
         }
@@ -58,7 +58,7 @@ impl Map {
     /// Joins ranges that touch or overlap.
     fn settle(&mut self) {
         self.ranges.sort_unstable();
-        let mut joined: Vec<Mapping> = Vec::with_capacity(self.ranges.len());
+        let mut joined: Vec<MappedRange> = Vec::with_capacity(self.ranges.len());
         for &range in &self.ranges {
             match joined.last_mut() {
                 Some(before) if range.first <= before.last.saturating_add(1) => {
@@ -155,14 +155,14 @@ impl Addresses {
         self.user.settle();
         self.kernel.settle();
         self.extend_image();
-        let old: Vec<Mapping> = [&self.user.ranges[..], &self.kernel.ranges].concat();
+        let old: Vec<MappedRange> = [&self.user.ranges[..], &self.kernel.ranges].concat();
         let mut user = ordered(&self.user.ranges, key);
         let low = user
             .extract_if(.., |range| range.last < 1 << 32)
             .collect::<Vec<_>>();
         let mut kernel = ordered(&self.kernel.ranges, key);
         let image = self.image.and_then(|image| {
-            let is_image = |range: &Mapping| (range.first..=range.last).contains(&image);
+            let is_image = |range: &MappedRange| (range.first..=range.last).contains(&image);
             let at = kernel.iter().position(is_image)?;
             Some(kernel.remove(at))
         });
@@ -208,7 +208,7 @@ impl Addresses {
             overlaps
         });
         // The address after a range is new, too.
-        let overlaps = |old: &Mapping| {
+        let overlaps = |old: &MappedRange| {
             let behind = new.partition_point(|(first, _)| *first <= old.last);
             let before = behind.checked_sub(1).and_then(|at| new.get(at));
             before.is_some_and(|(_, last)| last.saturating_add(1) >= old.first)
@@ -288,8 +288,8 @@ impl Addresses {
 
 /// Returns the ranges in an order that depends only on the key, what they are and the ranges; what
 /// becomes different for each of them.
-fn ordered(ranges: &[Mapping], key: &Key) -> Vec<Mapping> {
-    let mut keyed: Vec<(u64, Mapping)> = ranges
+fn ordered(ranges: &[MappedRange], key: &Key) -> Vec<MappedRange> {
+    let mut keyed: Vec<(u64, MappedRange)> = ranges
         .iter()
         .map(|&range| (key.number(Domain::Order, range.first), range))
         .collect();

@@ -29,13 +29,13 @@ pub(super) struct Identity {
 
 /// A mapped range: its first and its last address, and what is mapped at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mapping {
+pub(super) struct MappedRange {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) what: Identity,
 }
 
-impl Mapping {
+impl MappedRange {
     /// Returns the number of bytes that the range occupies at most, with gaps.
     fn size(&self) -> u64 {
         (self.last - self.first).saturating_add(2 * GAP)
@@ -43,8 +43,8 @@ impl Mapping {
 }
 
 /// Puts `ranges` one after the other from `place` on.
-pub(super) fn in_a_row(ranges: &[Mapping], mut place: u64, key: &Key) -> Vec<Island> {
-    let next = |range: &Mapping| {
+pub(super) fn in_a_row(ranges: &[MappedRange], mut place: u64, key: &Key) -> Vec<Island> {
+    let next = |range: &MappedRange| {
         let island = range.moved_to(place, key);
         place = place.saturating_add(range.size()) / PAGE * PAGE;
         island
@@ -52,10 +52,10 @@ pub(super) fn in_a_row(ranges: &[Mapping], mut place: u64, key: &Key) -> Vec<Isl
     ranges.iter().map(next).collect()
 }
 
-impl Mapping {
+impl MappedRange {
     /// Returns the range at a new place, a multiple of [`PAGE`]. The offset in the page stays.
     fn moved_to(self, place: u64, key: &Key) -> Island {
-        let Mapping { first, last, .. } = self;
+        let MappedRange { first, last, .. } = self;
         let delta = if self.size() >= HUGE {
             // It cannot be anywhere else: rotate it by an unknown number of pages.
             let by = key.number(Domain::Order, !first) % (1 << 40) * PAGE;
@@ -80,7 +80,7 @@ pub(super) struct Area {
 impl Area {
     /// Returns an area at `base`; at a higher place, in steps of its size, if new addresses would
     /// be among those of the original, `old`.
-    pub(super) fn new(base: u64, size: u64, old: &[Mapping]) -> Self {
+    pub(super) fn new(base: u64, size: u64, old: &[MappedRange]) -> Self {
         const TRIES: u64 = 16;
         let is_free = |base: &u64| {
             let end = base.saturating_add(size);
@@ -100,8 +100,8 @@ impl Area {
     /// Puts `first` at the start of the area, and `ranges` at places that depend on what they are.
     pub(super) fn islands(
         mut self,
-        first: Option<Mapping>,
-        ranges: &[Mapping],
+        first: Option<MappedRange>,
+        ranges: &[MappedRange],
         key: &Key,
     ) -> Vec<Island> {
         let mut islands = Vec::with_capacity(ranges.len().saturating_add(1));
@@ -121,7 +121,7 @@ impl Area {
     }
 
     /// Returns a free place for `range`.
-    fn place(&mut self, range: &Mapping, key: &Key) -> u64 {
+    fn place(&mut self, range: &MappedRange, key: &Key) -> u64 {
         const TRIES: u64 = 8;
         /// File offsets up to this one, in bytes, are part of the place.
         const LARGEST: u64 = 1 << 32;

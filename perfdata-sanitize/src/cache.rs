@@ -61,7 +61,7 @@ const REGION_BITS: u32 = 13;
 /// The range in which the last address of a region was found: its first address, its number of
 /// addresses, and what is added to each of them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Found {
+struct FoundRange {
     first: u64,
     len: u64,
     delta: u64,
@@ -70,13 +70,13 @@ struct Found {
 /// The ranges of an address space in which the last addresses of each region were found.
 #[derive(Debug)]
 pub(super) struct Ranges {
-    slots: Vec<Found>,
+    slots: Vec<FoundRange>,
 }
 
 impl Default for Ranges {
     fn default() -> Self {
         Ranges {
-            slots: vec![Found::default(); REGIONS],
+            slots: vec![FoundRange::default(); REGIONS],
         }
     }
 }
@@ -101,7 +101,7 @@ impl Ranges {
     pub(super) fn put(&mut self, address: u64, (first, last, delta): (u64, u64, u64)) {
         let last = last.min(CallchainContext::FIRST - 1);
         if let Some(slot) = self.slots.get_mut(Self::slot(address)) {
-            *slot = Found {
+            *slot = FoundRange {
                 first,
                 len: last.saturating_sub(first).saturating_add(1),
                 delta,

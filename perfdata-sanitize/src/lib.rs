@@ -73,7 +73,7 @@ use perfdata_convert::pipeline::{Link, OutputCheck, ReadsAhead, Requirements, Sh
 use perfdata_convert::support::user_stack::{DUMPED, cut_stack};
 pub(crate) use policy::Action;
 pub use policy::{Audience, Kept, Policy};
-use report::Report;
+use report::Removals;
 use state::State;
 use written::Written;
 
@@ -94,7 +94,7 @@ pub struct Sanitize {
     tracing: Option<(Vec<u8>, u64)>,
     /// The sections before the first stage ended.
     sections: BTreeMap<FeatureId, Vec<u8>>,
-    report: Report,
+    report: Removals,
     buffer: Vec<u8>,
     /// Samples that are not yet forwarded.
     samples: Vec<u8>,
@@ -116,7 +116,7 @@ impl Sanitize {
             flags: state::known_flags(RecordType::SAMPLE),
             tracing: None,
             sections: BTreeMap::new(),
-            report: Report::default(),
+            report: Removals::default(),
             buffer: Vec::new(),
             samples: Vec::new(),
             written: None,

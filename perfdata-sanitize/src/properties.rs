@@ -10,9 +10,9 @@ use super::names::Names;
 use super::{Audience, Policy};
 
 /// Numbers that are the same in each run.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         (self.0 >> 33) as usize % most
@@ -75,7 +75,7 @@ fn new_of(names: &mut Names, content: Content, text: &[u8], most: usize) -> Vec<
 #[test]
 fn different_names_have_different_pseudonyms() {
     for secret in 0..4 {
-        let (mut names, mut numbers) = (names(secret, Audience::Public), Numbers(secret));
+        let (mut names, mut numbers) = (names(secret, Audience::Public), RandomNumbers(secret));
         for content in [
             Content::Comm,
             Content::Path,
@@ -105,7 +105,8 @@ fn different_names_have_different_pseudonyms() {
 #[test]
 fn the_form_of_names_stays() {
     for secret in 0..4 {
-        let (mut names, mut numbers) = (names(secret, Audience::Public), Numbers(secret + 100));
+        let (mut names, mut numbers) =
+            (names(secret, Audience::Public), RandomNumbers(secret + 100));
         for _ in 0..4000 {
             let comm = numbers.text(15);
             let new = new_of(&mut names, Content::Comm, &comm, 15);
@@ -147,7 +148,7 @@ fn the_form_of_names_stays() {
 #[test]
 fn new_texts_fit() {
     for audience in [Audience::Public, Audience::Vendor] {
-        let (mut names, mut numbers) = (names(9, audience), Numbers(9));
+        let (mut names, mut numbers) = (names(9, audience), RandomNumbers(9));
         for _ in 0..4000 {
             let (text, most) = (numbers.text(80), numbers.below(40));
             for content in CONTENTS {
@@ -167,7 +168,7 @@ fn new_texts_fit() {
 fn process_ids_are_permuted_for_every_key() {
     for secret in 0..8_u64 {
         let key = Key::of_secret(&[secret.to_le_bytes(), [7; 8]].concat()).unwrap();
-        let mut numbers = Numbers(secret);
+        let mut numbers = RandomNumbers(secret);
         let mut old_of: HashMap<u32, u32> = HashMap::new();
         for _ in 0..20_000 {
             let pid = (numbers.below(1 << 31) >> numbers.below(31)) as u32;

@@ -12,14 +12,14 @@ use perfdata_convert::count::number_of;
 
 /// What was removed.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct Removals {
     parts: u64,
     records: BTreeMap<RecordType, u64>,
     sections: Vec<FeatureId>,
     unreadable: u64,
 }
 
-impl Report {
+impl Removals {
     /// Notes the parts of samples that the events no longer have.
     pub(super) fn parts(&mut self, from: &Events, to: &[Event]) {
         for (from, to) in from.iter().zip(to) {

@@ -16,7 +16,7 @@ const ENTRY: usize = 72;
 /// pipe, by machine and name.
 #[derive(Debug, Default)]
 pub struct BuildIdTable {
-    by_machine: HashMap<Machine, HashMap<Box<[u8]>, Entry, RandomState>, RandomState>,
+    by_machine: HashMap<Machine, HashMap<Box<[u8]>, ObjectBuildId, RandomState>, RandomState>,
     /// The name of the host's kernel, if an entry contains it.
     kernel: Option<Box<[u8]>>,
     held: usize,
@@ -24,7 +24,7 @@ pub struct BuildIdTable {
 
 /// The build ID of an object.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct ObjectBuildId {
     id: BuildId,
     /// Whether the object belongs to the kernel.
     is_kernel: bool,
@@ -75,7 +75,7 @@ impl BuildIdTable {
         let name: Box<[u8]> = entry.filename.text().into();
         let len = name.len().saturating_add(ENTRY);
         let mode = CpuMode::of(misc);
-        let entry = Entry {
+        let entry = ObjectBuildId {
             id,
             is_kernel: matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
         };
@@ -96,7 +96,7 @@ impl BuildIdTable {
             .or_else(|| self.entry(dso).map(|entry| entry.id))
     }
 
-    fn entry(&self, dso: &Dso) -> Option<&Entry> {
+    fn entry(&self, dso: &Dso) -> Option<&ObjectBuildId> {
         self.by_machine.get(&dso.machine)?.get(&dso.name)
     }
 

@@ -11,7 +11,7 @@ use crate::space::{Pieces, Space};
 const MOST_STATES: usize = 16;
 
 /// A mapping: its time, first address, the address after the last one, and its description.
-type Mapping<T> = (u64, (u64, u64), T);
+type TimedMapping<T> = (u64, (u64, u64), T);
 
 /// A process from its start, or from the start of a program in it, up to the next one.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Program<T> {
     parent: Option<usize>,
     children: Vec<usize>,
     /// Its own mappings, in the order of time.
-    mappings: Vec<Mapping<T>>,
+    mappings: Vec<TimedMapping<T>>,
     /// States that were computed: the number of applied mappings, ascending, and the address space.
     states: Vec<(usize, Space<T>)>,
 }
@@ -112,7 +112,7 @@ impl<T: Copy> AddressSpaceHistory<T> {
     pub fn held(&self) -> usize {
         let sizes = [
             (self.added.len(), size_of::<(u64, Change<T>)>()),
-            (self.mappings, size_of::<Mapping<T>>()),
+            (self.mappings, size_of::<TimedMapping<T>>()),
             (
                 self.programs.len(),
                 size_of::<Program<T>>().saturating_add(64),
@@ -178,7 +178,7 @@ impl<T: Copy> AddressSpaceHistory<T> {
         number
     }
 
-    fn map(&mut self, owner: Owner, mapping: Mapping<T>) {
+    fn map(&mut self, owner: Owner, mapping: TimedMapping<T>) {
         if matches!(owner, Owner::Kernel(_)) {
             return;
         }

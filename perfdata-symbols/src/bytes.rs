@@ -38,7 +38,7 @@ const BLOCK: u64 = 1 << 14;
 
 /// Reads a file in blocks, and keeps the last one: [`BufReader`](io::BufReader) forgets what it read
 /// when another position is sought.
-struct Blocks<'a> {
+struct BlockReader<'a> {
     file: &'a File,
     at: u64,
     /// The offset of the block.
@@ -46,9 +46,9 @@ struct Blocks<'a> {
     block: Vec<u8>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> BlockReader<'a> {
     fn new(file: &'a File) -> Self {
-        Blocks {
+        BlockReader {
             file,
             at: 0,
             start: 0,
@@ -77,7 +77,7 @@ pub(crate) fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Resu
     Ok(done)
 }
 
-impl Read for Blocks<'_> {
+impl Read for BlockReader<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if bytes.len() as u64 > BLOCK && self.rest().is_empty() {
             let read = self.file.read_at(bytes, self.at)?;
@@ -101,7 +101,7 @@ impl Read for Blocks<'_> {
     }
 }
 
-impl Seek for Blocks<'_> {
+impl Seek for BlockReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(at) => (at, 0),
@@ -131,7 +131,7 @@ impl Bytes {
     /// Returns a reader of all bytes.
     pub fn reader(&self) -> Box<dyn ReadSeek + '_> {
         match self {
-            Bytes::File(file) => Box::new(Blocks::new(file)),
+            Bytes::File(file) => Box::new(BlockReader::new(file)),
             Bytes::Memory(bytes) => Box::new(Cursor::new(bytes)),
         }
     }
@@ -265,7 +265,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let content: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
         file.write_all(&content).unwrap();
-        let mut blocks = Blocks::new(&file);
+        let mut blocks = BlockReader::new(&file);
         for (at, len) in [
             (0, 10),
             (99_990, 100),

@@ -31,12 +31,12 @@ const COMPARED: usize = 16;
 pub(crate) struct KernelList {
     file: File,
     /// The parts that begin with a symbol of the image.
-    parts: Box<[OnceLock<Part>]>,
+    parts: Box<[OnceLock<ListPart>]>,
 }
 
 /// What is known about a part of the list: of the lines that begin in it.
 #[derive(Debug, Default)]
-struct Part {
+struct ListPart {
     /// The address in the first line.
     first: u64,
     /// The addresses of the image's symbols, and the offsets of their lines in the list.
@@ -70,14 +70,14 @@ impl KernelList {
     }
 
     /// Returns a part, which is read at its first use.
-    fn part(&self, at: usize) -> Option<&Part> {
+    fn part(&self, at: usize) -> Option<&ListPart> {
         let part = self.parts.get(at)?;
         Some(part.get_or_init(|| self.read(at).unwrap_or_default()))
     }
 
     /// Returns the number of the first part for which `is_it` is true: it is true for all parts after
     /// it.
-    fn first(&self, is_it: impl Fn(&Part) -> bool) -> usize {
+    fn first(&self, is_it: impl Fn(&ListPart) -> bool) -> usize {
         let (mut low, mut high) = (0, self.parts.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -127,7 +127,7 @@ impl KernelList {
         Some(bytes)
     }
 
-    fn read(&self, at: usize) -> Option<Part> {
+    fn read(&self, at: usize) -> Option<ListPart> {
         let (mut first, mut symbols) = (None, Vec::new());
         let mut is_behind = true;
         self.lines(at, |offset, line| {
@@ -140,7 +140,7 @@ impl KernelList {
             }
             line.module.is_none()
         })?;
-        Some(Part {
+        Some(ListPart {
             first: first.unwrap_or_default(),
             symbols: symbols.into(),
             is_behind,

@@ -88,7 +88,7 @@ pub struct WithoutDebugInfo {
 
 /// An object with debug information.
 #[derive(Debug)]
-struct Object {
+struct LineObject {
     name: Box<[u8]>,
     addressing: Addressing,
     info: Result<DebugInfo, NoDebugInfo>,
@@ -98,7 +98,7 @@ struct Object {
     used: u64,
 }
 
-impl Object {
+impl LineObject {
     /// Returns the address in the debug information of the instruction at a frame.
     fn address(&self, frame: &Frame<'_>) -> Option<u64> {
         // A return address can be that of the next line, or of the next function.
@@ -140,7 +140,7 @@ impl Object {
 pub(crate) struct Lines {
     sources: Sources,
     finder: Option<ObjectFinder>,
-    objects: HashMap<DsoId, Object, RandomState>,
+    objects: HashMap<DsoId, LineObject, RandomState>,
     now: u64,
 }
 
@@ -182,7 +182,7 @@ impl Lines {
 
     /// Reads the debug information of the object of a frame.
     #[cold]
-    fn read(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<Object> {
+    fn read(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<LineObject> {
         let dso = frame.dso()?;
         let session = sample.session();
         let finder = self
@@ -197,7 +197,7 @@ impl Lines {
             start: mapping.map(|mapping| mapping.start),
             time: sample.time().filter(|&time| is_moment(time)),
         };
-        let mut object = Object {
+        let mut object = LineObject {
             name: dso.name.clone(),
             addressing: Addressing::Address,
             info: Err(NoDebugInfo::NoSection),
@@ -247,7 +247,7 @@ impl Lines {
     /// `kept` is never dropped.
     fn drop_oldest(&mut self, kept: DsoId) {
         let held = |lines: &Self| {
-            let sizes = lines.objects.values().map(Object::held);
+            let sizes = lines.objects.values().map(LineObject::held);
             sizes.fold(0, usize::saturating_add)
         };
         while held(self) > MOST_MEMORY {

@@ -15,12 +15,12 @@ const MOST_NAME: usize = 1 << 20;
 /// Names. Each is identified by its offset.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    parts: Vec<Part>,
+    parts: Vec<NamesBlock>,
     len: u32,
 }
 
 #[derive(Debug)]
-struct Part {
+struct NamesBlock {
     /// The offset of its first name.
     start: u32,
     content: Content,
@@ -58,7 +58,7 @@ impl Names {
 
     fn append(&mut self, add: impl FnOnce(&mut Vec<u8>)) -> Option<u32> {
         if !matches!(self.parts.last(), Some(part) if matches!(part.content, Content::Memory(_))) {
-            self.parts.push(Part {
+            self.parts.push(NamesBlock {
                 start: self.len,
                 content: Content::Memory(Vec::new()),
             });
@@ -100,7 +100,7 @@ impl Names {
     fn add_part(&mut self, size: u32, content: Content) -> Option<u32> {
         let start = self.len;
         self.len = start.checked_add(size)?;
-        self.parts.push(Part { start, content });
+        self.parts.push(NamesBlock { start, content });
         Some(start)
     }
 

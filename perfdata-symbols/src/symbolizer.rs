@@ -22,14 +22,14 @@ const MOST_MEMORY: usize = 1 << 30;
 
 /// Identifies the symbols of an object: of a DSO, or of the generated code of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum ObjectKey {
     Dso(DsoId),
     Process(DsoId, u32),
 }
 
 /// The state of an object's symbols.
 #[derive(Debug)]
-enum State {
+enum ObjectState {
     /// Not read yet, or dropped to make room for others.
     Unread,
     Known(Symbols),
@@ -40,7 +40,7 @@ enum State {
 struct Object {
     name: Box<[u8]>,
     build_id: Option<BuildId>,
-    state: State,
+    state: ObjectState,
     /// The time of the last use.
     used: u64,
     /// Number of lookups without a symbol.
@@ -121,7 +121,7 @@ pub struct Symbolizer {
     sources: Sources,
     host: Option<Host>,
     objects: Vec<Object>,
-    numbers: HashMap<Key, u32, RandomState>,
+    numbers: HashMap<ObjectKey, u32, RandomState>,
     most_memory: usize,
     held: usize,
     now: u64,
@@ -242,8 +242,8 @@ impl Symbolizer {
         };
         let pid = sample.thread().map_or(u32::MAX, |thread| thread.pid);
         let key = match dso.kind {
-            DsoKind::Anonymous => Key::Process(id, pid),
-            _ => Key::Dso(id),
+            DsoKind::Anonymous => ObjectKey::Process(id, pid),
+            _ => ObjectKey::Dso(id),
         };
         let number = match self.numbers.get(&key) {
             Some(&number) => number,
@@ -253,7 +253,7 @@ impl Symbolizer {
                 self.objects.push(Object {
                     name: dso.name.clone(),
                     build_id: frame.build_id(),
-                    state: State::Unread,
+                    state: ObjectState::Unread,
                     used: 0,
                     missed: 0,
                 });
@@ -270,7 +270,7 @@ impl Symbolizer {
             });
         }
         self.now = self.now.saturating_add(1);
-        if matches!(self.objects.get(at)?.state, State::Unread) {
+        if matches!(self.objects.get(at)?.state, ObjectState::Unread) {
             let mapping = frame.mapping.and_then(|id| sample.session().mapping(id));
             let wanted = Wanted {
                 dso,
@@ -284,7 +284,7 @@ impl Symbolizer {
         let now = self.now;
         let object = self.objects.get_mut(at)?;
         object.used = now;
-        let State::Known(symbols) = &object.state else {
+        let ObjectState::Known(symbols) = &object.state else {
             object.missed = object.missed.saturating_add(1);
             return None;
         };
@@ -308,7 +308,7 @@ impl Symbolizer {
     pub fn symbol(&mut self, place: SymbolPlace) -> Option<Symbol<'_>> {
         let object = self.objects.get(usize::try_from(place.object).ok()?)?;
         let (name, is_mangled, is_in_symtab) = match &object.state {
-            State::Known(symbols) => {
+            ObjectState::Known(symbols) => {
                 let name = symbols.table.name(place.index);
                 (name, symbols.is_mangled, symbols.has_symtab)
             }
@@ -338,10 +338,10 @@ impl Symbolizer {
             host.learn_kernel(sample.session());
         }
         let state = match load(wanted, &self.sources, host) {
-            Ok(symbols) => State::Known(symbols),
-            Err(reason) => State::Missing(reason),
+            Ok(symbols) => ObjectState::Known(symbols),
+            Err(reason) => ObjectState::Missing(reason),
         };
-        if let State::Known(symbols) = &state {
+        if let ObjectState::Known(symbols) = &state {
             self.held = self.held.saturating_add(symbols.table.held());
         }
         if let Some(object) = self.objects.get_mut(at) {
@@ -354,12 +354,14 @@ impl Symbolizer {
     /// the object `kept` is left.
     fn drop_oldest(&mut self, kept: usize) -> bool {
         let known = self.objects.iter_mut().enumerate();
-        let known =
-            known.filter(|(at, object)| *at != kept && matches!(object.state, State::Known(_)));
+        let known = known
+            .filter(|(at, object)| *at != kept && matches!(object.state, ObjectState::Known(_)));
         let Some((_, oldest)) = known.min_by_key(|(_, object)| object.used) else {
             return false;
         };
-        if let State::Known(symbols) = std::mem::replace(&mut oldest.state, State::Unread) {
+        if let ObjectState::Known(symbols) =
+            std::mem::replace(&mut oldest.state, ObjectState::Unread)
+        {
             self.held = self.held.saturating_sub(symbols.table.held());
         }
         true
@@ -384,7 +386,7 @@ impl Symbolizer {
             .objects
             .iter()
             .filter_map(|object| match &object.state {
-                State::Known(symbols) => Some(Verified {
+                ObjectState::Known(symbols) => Some(Verified {
                     name: object.name.clone(),
                     evidence: symbols.evidence.clone(),
                 }),
@@ -402,7 +404,7 @@ impl Symbolizer {
                 build_id: object.build_id,
                 lookups: object.missed,
                 reason: match &object.state {
-                    State::Missing(reason) => reason.clone(),
+                    ObjectState::Missing(reason) => reason.clone(),
                     _ => Reason::NoSymbol,
                 },
             })

@@ -154,7 +154,7 @@ fn sort(list: &mut [Numbered], mut next: Option<u64>) {
 
 /// The best symbol at an address.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct BestSymbol {
     start: u64,
     /// The address after the last one.
     end: u64,
@@ -178,7 +178,7 @@ struct Resolved {
     /// For each bucket, where its best symbols are; an empty range if it was not looked up.
     ranges: Vec<(u32, u32)>,
     /// The best symbols of buckets, by address in each of them.
-    entries: Vec<Entry>,
+    entries: Vec<BestSymbol>,
     /// By the number of the entry.
     ties: HashMap<u32, Tie, RandomState>,
 }
@@ -211,13 +211,13 @@ pub(crate) struct Found {
 
 impl Resolved {
     /// Returns the best symbols in a bucket of a table.
-    fn entries(&mut self, table: &Table, bucket: usize) -> &[Entry] {
+    fn entries(&mut self, table: &Table, bucket: usize) -> &[BestSymbol] {
         let known = self.ranges.get(bucket).copied().unwrap_or_default();
         let (start, end) = match known.0 < known.1 {
             true => known,
             false => {
                 // There are fewer entries than symbols.
-                let len = |list: &Vec<Entry>| u32::try_from(list.len()).unwrap_or(u32::MAX);
+                let len = |list: &Vec<BestSymbol>| u32::try_from(list.len()).unwrap_or(u32::MAX);
                 let start = len(&self.entries);
                 table.add_entries(bucket, self);
                 if self.ranges.is_empty() {
@@ -293,7 +293,7 @@ impl Table {
                     (number, new)
                 }
             };
-            Some(Entry {
+            Some(BestSymbol {
                 start: new.start,
                 end: new.end,
                 number,
@@ -343,7 +343,7 @@ impl Table {
 
     /// Returns the approximate size of the table in bytes, as if all addresses were looked up.
     pub fn held(&self) -> usize {
-        let entry = size_of::<Entry>().saturating_add(size_of::<u32>());
+        let entry = size_of::<BestSymbol>().saturating_add(size_of::<u32>());
         let resolved = self.buckets.len().saturating_mul(entry);
         let sizes = [self.list.held(), self.names.held(), self.buckets.held()];
         sizes.into_iter().fold(resolved, usize::saturating_add)

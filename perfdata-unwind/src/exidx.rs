@@ -32,7 +32,7 @@ pub(crate) struct Exidx {
 }
 
 /// What an entry says.
-enum Entry {
+enum ExidxEntry {
     CannotUnwind,
     Instructions(Vec<u8>),
 }
@@ -71,13 +71,13 @@ impl Exidx {
             }
         }
         match self.entry(low.checked_sub(1)?)? {
-            Entry::CannotUnwind => Some(Row {
+            ExidxEntry::CannotUnwind => Some(Row {
                 cfa: Cfa::Register(SP, 0),
                 rules: vec![(LR, Rule::Undefined)],
                 return_register: LR,
                 is_signal: false,
             }),
-            Entry::Instructions(code) => Frame::of(&code)?.row(),
+            ExidxEntry::Instructions(code) => ExidxFrame::of(&code)?.row(),
         }
     }
 
@@ -102,20 +102,20 @@ impl Exidx {
         Some(relative(word, self.index.0.wrapping_add(offset as u64)))
     }
 
-    fn entry(&self, at: usize) -> Option<Entry> {
+    fn entry(&self, at: usize) -> Option<ExidxEntry> {
         let offset = at.checked_mul(8)?.checked_add(4)?;
         let word = self.word(&self.index.1, offset)?;
         if word == CANNOT_UNWIND {
-            return Some(Entry::CannotUnwind);
+            return Some(ExidxEntry::CannotUnwind);
         }
         if word & INLINE != 0 {
             // Only the first of the common personality routines has inline entries.
             let is_first = word >> 24 == 0x80;
-            return is_first.then(|| Entry::Instructions(bytes_of(word, 3)));
+            return is_first.then(|| ExidxEntry::Instructions(bytes_of(word, 3)));
         }
         let address = relative(word, self.index.0.wrapping_add(offset as u64));
         let at = usize::try_from(address.checked_sub(self.table.0)?).ok()?;
-        self.instructions(at).map(Entry::Instructions)
+        self.instructions(at).map(ExidxEntry::Instructions)
     }
 
     /// Returns the instructions of an entry of `.ARM.extab`.
@@ -158,7 +158,7 @@ fn bytes_of(word: u32, count: usize) -> Vec<u8> {
 
 /// The effect of instructions.
 #[derive(Debug, PartialEq, Eq)]
-struct Frame {
+struct ExidxFrame {
     /// The register that the virtual stack pointer is relative to.
     base: u8,
     /// The virtual stack pointer, relative to it.
@@ -170,11 +170,11 @@ struct Frame {
     restores_stack: bool,
 }
 
-impl Frame {
+impl ExidxFrame {
     /// Executes the instructions (section 10.3); `None` if one is reserved, forbids unwinding, or
     /// has an effect that a row cannot describe.
     fn of(code: &[u8]) -> Option<Self> {
-        let mut frame = Frame {
+        let mut frame = ExidxFrame {
             base: SP,
             offset: 0,
             saved: Vec::new(),
@@ -262,7 +262,7 @@ impl Frame {
 
     /// Returns the row: the virtual stack pointer at the end is that of the caller.
     fn row(self) -> Option<Row> {
-        let Frame {
+        let ExidxFrame {
             base,
             offset,
             mut saved,
@@ -302,7 +302,7 @@ mod tests {
     /// The examples of the ABI and of compilers, with the instructions that readelf -u shows.
     #[test]
     fn instructions() {
-        let of = |code: &[u8]| Frame::of(code).and_then(Frame::row);
+        let of = |code: &[u8]| ExidxFrame::of(code).and_then(ExidxFrame::row);
         let row = |cfa, rules: &[(u8, i64)], return_register| {
             let rules = rules
                 .iter()
@@ -352,7 +352,7 @@ mod tests {
             &[0xb2, 0xff, 0xff, 0xff, 0xff, 0xff],
         ];
         for code in codes {
-            assert_eq!(Frame::of(code), None, "{code:x?}");
+            assert_eq!(ExidxFrame::of(code), None, "{code:x?}");
         }
     }
 

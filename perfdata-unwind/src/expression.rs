@@ -2,7 +2,7 @@
 
 use gimli::{EvaluationResult, Expression, Format, Location, Value};
 
-use crate::section::{Form, Slice};
+use crate::section::{SectionForm, Slice};
 
 /// Maximum number of operations. The longest expressions of real programs, those of the procedure
 /// linkage table, have less than 20.
@@ -21,7 +21,7 @@ pub(crate) trait Surroundings {
 pub(crate) fn evaluate(
     code: &[u8],
     initial: Option<u64>,
-    form: Form,
+    form: SectionForm,
     surroundings: &impl Surroundings,
 ) -> Option<u64> {
     let encoding = gimli::Encoding {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn value(code: &[u8], initial: Option<u64>) -> Option<u64> {
-        let form = Form {
+        let form = SectionForm {
             is_big_endian: false,
             address_size: 8,
             is_aarch64: false,

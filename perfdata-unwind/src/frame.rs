@@ -5,7 +5,7 @@ use crate::unwinder::Task;
 
 /// The registers of a frame.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame {
+pub(crate) struct FrameRegisters {
     values: [u64; REGISTERS],
     /// One bit for each register with a known value: in two words, because a number with 128 bits
     /// is slow to shift.
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub is_exact: bool,
 }
 
-impl Frame {
+impl FrameRegisters {
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
         let value = self.values.get(usize::from(register)).copied()?;
@@ -52,9 +52,9 @@ impl Frame {
 }
 
 /// Returns the registers in a sample.
-pub(crate) fn first_frame(task: &Task<'_>) -> Option<Frame> {
+pub(crate) fn first_frame(task: &Task<'_>) -> Option<FrameRegisters> {
     let (ip, _) = task.machine.pointers();
-    let mut frame = Frame {
+    let mut frame = FrameRegisters {
         values: [0; REGISTERS],
         known: [0; 2],
         pc: 0,

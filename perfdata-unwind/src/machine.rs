@@ -33,10 +33,10 @@ const fn bits(first: u32, last: u32) -> u128 {
 }
 
 /// Runs of registers: the first bit in perf's mask, the first DWARF number, and their count.
-type Runs = &'static [(u8, u8, u8)];
+type RegisterRuns = &'static [(u8, u8, u8)];
 
 /// The DWARF number of each bit of perf's mask.
-type Numbers = [Option<u8>; 64];
+type DwarfNumbers = [Option<u8>; 64];
 
 /// Returns the numbers in a table of runs.
 #[allow(
@@ -44,7 +44,7 @@ type Numbers = [Option<u8>; 64];
     clippy::arithmetic_side_effects,
     reason = "evaluated by the compiler"
 )]
-const fn numbers(runs: Runs) -> Numbers {
+const fn numbers(runs: RegisterRuns) -> DwarfNumbers {
     let mut numbers = [None; 64];
     let mut run = 0;
     while run < runs.len() {
@@ -107,7 +107,7 @@ impl Machine {
 
     /// The DWARF numbers of perf's registers, except for the instruction pointer
     /// (tools/perf/util/dwarf-regs-table.h, arch/*/util/unwind-libdw.c, Linux 7.2).
-    const fn runs(self) -> Runs {
+    const fn runs(self) -> RegisterRuns {
         match self {
             Machine::X86_64 => &[
                 (0, 0, 1),
@@ -163,13 +163,13 @@ impl Machine {
 
     /// Returns the DWARF numbers of all bits of perf's mask.
     pub(crate) fn dwarf_registers(self) -> &'static [Option<u8>; 64] {
-        static X86_64: Numbers = numbers(Machine::X86_64.runs());
-        static I386: Numbers = numbers(Machine::I386.runs());
-        static AARCH64: Numbers = numbers(Machine::Aarch64.runs());
-        static ARM: Numbers = numbers(Machine::Arm.runs());
-        static S390X: Numbers = numbers(Machine::S390x.runs());
-        static RISCV64: Numbers = numbers(Machine::Riscv64.runs());
-        static PPC64: Numbers = numbers(Machine::Ppc64.runs());
+        static X86_64: DwarfNumbers = numbers(Machine::X86_64.runs());
+        static I386: DwarfNumbers = numbers(Machine::I386.runs());
+        static AARCH64: DwarfNumbers = numbers(Machine::Aarch64.runs());
+        static ARM: DwarfNumbers = numbers(Machine::Arm.runs());
+        static S390X: DwarfNumbers = numbers(Machine::S390x.runs());
+        static RISCV64: DwarfNumbers = numbers(Machine::Riscv64.runs());
+        static PPC64: DwarfNumbers = numbers(Machine::Ppc64.runs());
         match self {
             Machine::X86_64 => &X86_64,
             Machine::I386 => &I386,

@@ -1,7 +1,7 @@
 //! The memory of a task, as far as it is known: its copied stack, and constants of mapped files.
 
 use crate::expression::Surroundings;
-use crate::frame::Frame;
+use crate::frame::FrameRegisters;
 use crate::objects::Objects;
 use crate::unwinder::{At, MappedObject, Maps, Task};
 
@@ -88,7 +88,7 @@ impl<M: Maps> Memory<'_, M> {
     }
 }
 
-impl<M: Maps> Surroundings for (&Frame, &Memory<'_, M>) {
+impl<M: Maps> Surroundings for (&FrameRegisters, &Memory<'_, M>) {
     fn register(&self, number: u16) -> Option<u64> {
         self.0.get(u8::try_from(number).ok()?)
     }

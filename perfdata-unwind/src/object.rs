@@ -5,7 +5,7 @@ use perfdata_symbols::{Elf, ObjectFiles, Segment};
 
 use crate::exidx::Exidx;
 use crate::row::Row;
-use crate::section::{Form, FrameSection, Kind, PointerBases};
+use crate::section::{FrameSection, PointerBases, SectionForm, SectionKind};
 
 /// The section of a debug file that may be needed.
 pub(crate) const DEBUG_FRAME: &[u8] = b".debug_frame";
@@ -23,7 +23,7 @@ const ARM: u16 = 40;
 #[derive(Debug)]
 pub struct Object {
     elf: Elf,
-    form: Form,
+    form: SectionForm,
     sections: Vec<FrameSection>,
     exidx: Option<Exidx>,
 }
@@ -37,7 +37,7 @@ impl Object {
     /// The reason why a section cannot be read.
     pub fn new(files: ObjectFiles) -> Result<Self, String> {
         let ObjectFiles { object, debug, .. } = files;
-        let form = Form {
+        let form = SectionForm {
             is_big_endian: object.is_big_endian(),
             address_size: if object.is_64() { 8 } else { 4 },
             is_aarch64: object.machine() == AARCH64,
@@ -56,7 +56,7 @@ impl Object {
         if let Some(section) = content(&object, b".eh_frame")? {
             let header = content(&object, b".eh_frame_hdr")?;
             sections.push(FrameSection::new(
-                Kind::EhFrame,
+                SectionKind::EhFrame,
                 form,
                 section,
                 header,
@@ -74,7 +74,7 @@ impl Object {
                 && let Some(section) = content(elf, DEBUG_FRAME)?
             {
                 sections.push(FrameSection::new(
-                    Kind::DebugFrame,
+                    SectionKind::DebugFrame,
                     form,
                     section,
                     None,
@@ -109,7 +109,7 @@ impl Object {
         sections.fold(size_of::<Self>(), usize::saturating_add)
     }
 
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> SectionForm {
         self.form
     }
 

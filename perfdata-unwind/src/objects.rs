@@ -28,7 +28,7 @@ impl ObjectId {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ObjectEntry {
     /// Its description, unless its file need not be searched.
     dso: Option<Dso>,
     build_id: Option<BuildId>,
@@ -44,7 +44,7 @@ struct Entry {
 #[derive(Debug, Clone)]
 pub struct Objects {
     finder: Option<Arc<ObjectFinder>>,
-    list: Vec<Arc<Entry>>,
+    list: Vec<Arc<ObjectEntry>>,
     held: Arc<AtomicUsize>,
     most_memory: usize,
 }
@@ -96,7 +96,7 @@ impl Objects {
         is_written: bool,
     ) -> Option<ObjectId> {
         let id = ObjectId(u32::try_from(self.list.len()).ok()?);
-        self.list.push(Arc::new(Entry {
+        self.list.push(Arc::new(ObjectEntry {
             dso: Some(dso),
             build_id,
             time,
@@ -119,7 +119,7 @@ impl Objects {
     }
 
     #[cold]
-    fn read(&self, entry: &Entry) -> Result<Object, Reason> {
+    fn read(&self, entry: &ObjectEntry) -> Result<Object, Reason> {
         let (Some(finder), Some(dso)) = (&self.finder, &entry.dso) else {
             return Err(Reason::NotFound);
         };
@@ -158,7 +158,7 @@ impl Objects {
     /// Returns a list of objects that need not be searched, in this order.
     pub fn known(objects: Vec<Object>) -> Self {
         let entry = |object| {
-            Arc::new(Entry {
+            Arc::new(ObjectEntry {
                 dso: None,
                 build_id: None,
                 time: None,

@@ -20,21 +20,21 @@ const MOST_ENTRIES: usize = 1 << 22;
 
 /// The kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SectionKind {
     EhFrame,
     DebugFrame,
 }
 
 /// What all sections of an object have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct SectionForm {
     pub is_big_endian: bool,
     /// Size of an address in bytes.
     pub address_size: u8,
     pub is_aarch64: bool,
 }
 
-impl Form {
+impl SectionForm {
     pub fn endian(self) -> RunTimeEndian {
         match self.is_big_endian {
             true => RunTimeEndian::Big,
@@ -53,8 +53,8 @@ impl Form {
 /// A section with call frame information, and how entries are found in it.
 #[derive(Debug)]
 pub(crate) struct FrameSection {
-    kind: Kind,
-    form: Form,
+    kind: SectionKind,
+    form: SectionForm,
     bytes: Vec<u8>,
     bases: BaseAddresses,
     address: u64,
@@ -81,8 +81,8 @@ impl FrameSection {
     /// Returns the section at `address` of the object, with its `.eh_frame_hdr`, if
     /// there is one: its address and content.
     pub fn new(
-        kind: Kind,
-        form: Form,
+        kind: SectionKind,
+        form: SectionForm,
         (address, bytes): (u64, Vec<u8>),
         header: Option<(u64, Vec<u8>)>,
         pointers: PointerBases,
@@ -90,7 +90,7 @@ impl FrameSection {
         let mut bases = BaseAddresses::default()
             .set_text(pointers.text)
             .set_got(pointers.got);
-        if kind == Kind::EhFrame {
+        if kind == SectionKind::EhFrame {
             bases = bases.set_eh_frame(address);
         }
         let mut section = FrameSection {
@@ -101,7 +101,7 @@ impl FrameSection {
             address,
             index: Index::Scanned(Vec::new()),
         };
-        if kind == Kind::EhFrame {
+        if kind == SectionKind::EhFrame {
             for offset in with_absent_data(&section.eh_frame(), &section.bases) {
                 undeclare_data(&mut section.bytes, offset);
             }
@@ -109,8 +109,8 @@ impl FrameSection {
         section.index = match header.filter(|(_, bytes)| has_table(bytes, form)) {
             Some((address, bytes)) => Index::Header(address, bytes),
             None => Index::Scanned(match kind {
-                Kind::EhFrame => scan(&section.eh_frame(), &section.bases),
-                Kind::DebugFrame => scan(&section.debug_frame(), &section.bases),
+                SectionKind::EhFrame => scan(&section.eh_frame(), &section.bases),
+                SectionKind::DebugFrame => scan(&section.debug_frame(), &section.bases),
             }),
         };
         section
@@ -143,8 +143,8 @@ impl FrameSection {
     pub fn row(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
         let offset = self.offset_of(address)?;
         match self.kind {
-            Kind::EhFrame => self.row_in(&self.eh_frame(), offset, address, context),
-            Kind::DebugFrame => self.row_in(&self.debug_frame(), offset, address, context),
+            SectionKind::EhFrame => self.row_in(&self.eh_frame(), offset, address, context),
+            SectionKind::DebugFrame => self.row_in(&self.debug_frame(), offset, address, context),
         }
     }
 
@@ -238,7 +238,7 @@ impl FrameSection {
 const HEADER: usize = 12;
 
 /// Returns whether `.eh_frame_hdr` has a table in the form that all linkers write.
-fn has_table(bytes: &[u8], form: Form) -> bool {
+fn has_table(bytes: &[u8], form: SectionForm) -> bool {
     // The version, and the encodings of the section's address, of the number of entries
     // (DW_EH_PE_udata4), and of the table (DW_EH_PE_datarel | DW_EH_PE_sdata4).
     let is_usual = matches!(bytes, [1, pointer, 0x03, 0x3b, ..] if pointer & 0x07 == 0x03);
@@ -252,7 +252,7 @@ fn has_table(bytes: &[u8], form: Form) -> bool {
     is_usual && count_in(bytes, form).is_some_and(fits)
 }
 
-fn count_in(bytes: &[u8], form: Form) -> Option<usize> {
+fn count_in(bytes: &[u8], form: SectionForm) -> Option<usize> {
     let bytes = *bytes.get(8..)?.first_chunk::<4>()?;
     let count = match form.is_big_endian {
         true => u32::from_be_bytes(bytes),

@@ -1,11 +1,11 @@
 //! From the registers of a frame to those of its caller.
 
 use crate::expression::evaluate;
-use crate::frame::Frame;
+use crate::frame::FrameRegisters;
 use crate::machine::Machine;
 use crate::memory::{Memory, Unknown};
 use crate::row::{Cfa, MOST_PACKED, Packed, PackedKind, Row, Rule};
-use crate::section::Form;
+use crate::section::SectionForm;
 use crate::unwinder::{End, Maps};
 
 /// The CFA, and the return address, if it is defined.
@@ -13,7 +13,7 @@ pub(crate) type Stepped = (u64, Option<u64>);
 
 /// Changes a frame to that of the caller, before any rule is applied: with the preserved registers,
 /// and the CFA as its stack pointer.
-fn enter_caller(frame: &mut Frame, machine: Machine, cfa: u64) {
+fn enter_caller(frame: &mut FrameRegisters, machine: Machine, cfa: u64) {
     frame.keep(machine.preserved());
     frame.set(machine.stack_pointer(), Some(machine.callers_stack(cfa)));
 }
@@ -29,7 +29,7 @@ fn ended(unknown: Unknown) -> End {
 /// Changes a frame to that of the caller. If this is not possible, the frame does not change.
 pub(crate) fn packed_step<M: Maps>(
     row: &Packed,
-    frame: &mut Frame,
+    frame: &mut FrameRegisters,
     memory: &Memory<'_, M>,
 ) -> Result<Stepped, End> {
     let machine = memory.task.machine;
@@ -78,7 +78,7 @@ pub(crate) fn packed_step<M: Maps>(
 fn saved_step<M: Maps>(
     row: &Packed,
     cfa: u64,
-    frame: &mut Frame,
+    frame: &mut FrameRegisters,
     memory: &Memory<'_, M>,
 ) -> Result<Stepped, End> {
     let machine = memory.task.machine;
@@ -98,11 +98,11 @@ fn saved_step<M: Maps>(
 /// As [`packed_step`], for a row with any rules.
 pub(crate) fn full_step<M: Maps>(
     row: &Row,
-    frame: &mut Frame,
+    frame: &mut FrameRegisters,
     memory: &Memory<'_, M>,
 ) -> Result<Stepped, End> {
     let machine = memory.task.machine;
-    let form = Form {
+    let form = SectionForm {
         is_big_endian: memory.is_big_endian,
         address_size: machine.word(),
         is_aarch64: machine == Machine::Aarch64,
@@ -166,7 +166,10 @@ fn known(pc: Option<Option<u64>>) -> Result<Option<u64>, End> {
 }
 
 /// Changes a frame to that of the caller by the chain of frame pointers.
-pub(crate) fn pointer_step<M: Maps>(frame: &mut Frame, memory: &Memory<'_, M>) -> Option<Stepped> {
+pub(crate) fn pointer_step<M: Maps>(
+    frame: &mut FrameRegisters,
+    memory: &Memory<'_, M>,
+) -> Option<Stepped> {
     let machine = memory.task.machine;
     let (register, to_pointer, to_return, to_stack) = machine.frame_pointer()?;
     let (pointer, stack) = (frame.get(register)?, frame.get(machine.stack_pointer())?);

@@ -2,7 +2,7 @@
 
 use gimli::UnwindContext;
 
-use crate::frame::{Frame, first_frame};
+use crate::frame::{FrameRegisters, first_frame};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::objects::{ObjectId, Objects};
@@ -85,7 +85,7 @@ enum Row {
 
 /// A place in an object, for a machine with words of `word` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct ObjectPlace {
     object: ObjectId,
     /// Offset in the file in bytes.
     offset: u64,
@@ -95,7 +95,7 @@ struct Place {
 /// The row for a place, if there is one.
 #[derive(Debug, Clone)]
 struct Slot {
-    place: Place,
+    place: ObjectPlace,
     is_big_endian: bool,
     row: Option<Row>,
 }
@@ -195,7 +195,7 @@ impl Unwinder {
     fn step<M: Maps>(
         &mut self,
         address: u64,
-        frame: &mut Frame,
+        frame: &mut FrameRegisters,
         memory: &mut Memory<'_, M>,
         last_cfa: Option<u64>,
     ) -> Result<(u64, bool), (bool, End)> {
@@ -228,7 +228,7 @@ impl Unwinder {
             At::Nothing => return Err(End::Unmapped),
         };
         let id = mapped.object;
-        let place = Place {
+        let place = ObjectPlace {
             object: id,
             offset: address
                 .wrapping_sub(mapped.start)
@@ -261,7 +261,7 @@ impl Unwinder {
 
     /// Returns the row for a place.
     #[cold]
-    fn slot(&mut self, place: Place, objects: &Objects) -> Result<Slot, End> {
+    fn slot(&mut self, place: ObjectPlace, objects: &Objects) -> Result<Slot, End> {
         let object = objects.get(place.object);
         let object = object.map_err(|_| End::Object(place.object))?;
         // The addresses of an object of another class mean something else.

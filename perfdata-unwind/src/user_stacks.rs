@@ -60,12 +60,12 @@ pub struct UnwoundStacks(Arc<Mutex<Unwound>>);
 struct Unwound {
     outcomes: Outcomes,
     /// `None` before the first sample with a user stack.
-    known: Option<Known>,
+    known: Option<RecordedMachine>,
 }
 
 /// What is known about a recording with user stacks.
 #[derive(Debug)]
-struct Known {
+struct RecordedMachine {
     /// Those of the recording's machine, if it is known.
     registers: Option<&'static Registers>,
     objects: Objects,
@@ -73,7 +73,7 @@ struct Known {
     ids: Vec<Option<ObjectId>>,
 }
 
-impl Known {
+impl RecordedMachine {
     /// Adds the objects of the DSOs that are new in a session at the time of a sample.
     fn add_objects(&mut self, session: &Session, time: Option<u64>) {
         let new = session.dsos().get(self.ids.len()..).unwrap_or_default();
@@ -156,7 +156,7 @@ impl UserStacks {
         if stack.is_empty() {
             return;
         }
-        let known = known.get_or_insert_with(|| Known {
+        let known = known.get_or_insert_with(|| RecordedMachine {
             registers: Registers::of(sample.recording()),
             objects: Objects::new(finder(sources.clone(), sample)),
             ids: Vec::new(),

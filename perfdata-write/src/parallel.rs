@@ -68,7 +68,7 @@ struct Jobs {
 struct Batch {
     records: Vec<u8>,
     /// Which bytes are compressed together, and which remain plain.
-    parts: Vec<Part>,
+    parts: Vec<WrittenPart>,
     /// The resulting records.
     output: Vec<u8>,
     plain: u64,
@@ -76,7 +76,7 @@ struct Batch {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct WrittenPart {
     len: usize,
     compress: bool,
 }
@@ -90,7 +90,7 @@ impl Batch {
             {
                 part.len = part.len.saturating_add(record.len());
             }
-            _ => self.parts.push(Part {
+            _ => self.parts.push(WrittenPart {
                 len: record.len(),
                 compress,
             }),

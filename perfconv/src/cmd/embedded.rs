@@ -22,7 +22,7 @@ use {
 use super::diagnostics::Given;
 use super::{Outcome, run_telling};
 use crate::cli::Cli;
-use crate::messages::{Host, Kind, Messages};
+use crate::messages::{Host, MessageKind, Messages};
 
 /// What a command did.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Finished {
     pub result: Result<Outcome, Failure>,
     /// The messages in the order of time, without colours. After an error, the message with the
     /// solution is one of them.
-    pub messages: Vec<(Kind, String)>,
+    pub messages: Vec<(MessageKind, String)>,
     /// The bytes of the report.
     pub report: Vec<u8>,
 }
@@ -73,12 +73,12 @@ impl Watch for Cancel {
 
 /// Collects the messages.
 struct Collector<'a> {
-    messages: Mutex<Vec<(Kind, String)>>,
+    messages: Mutex<Vec<(MessageKind, String)>>,
     cancel: &'a Cancel,
 }
 
 impl Host for Collector<'_> {
-    fn message(&self, kind: Kind, text: String) {
+    fn message(&self, kind: MessageKind, text: String) {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         messages.push((kind, text));
     }
@@ -396,8 +396,8 @@ mod tests {
             finished.result,
             Err(Failure::Command(Error::Io { .. }))
         ));
-        let kinds: Vec<Kind> = finished.messages.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, [Kind::Error]);
+        let kinds: Vec<MessageKind> = finished.messages.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [MessageKind::Error]);
     }
 
     #[test]
@@ -420,7 +420,10 @@ mod tests {
         assert_eq!(folder.path().read_dir().expect("the folder").count(), 0);
         let finished = run(&Cancel::default());
         assert_eq!(finished.result.ok(), Some(Outcome::Done));
-        assert!(matches!(finished.messages.as_slice(), [(Kind::Summary, _)]));
+        assert!(matches!(
+            finished.messages.as_slice(),
+            [(MessageKind::Summary, _)]
+        ));
         assert!(output.exists());
     }
 }

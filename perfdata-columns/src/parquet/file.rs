@@ -43,10 +43,10 @@ pub(super) type Out = Box<dyn Write + Send>;
 /// # }
 /// ```
 pub struct ParquetFile {
-    writer: Writer,
+    writer: FileState,
 }
 
-enum Writer {
+enum FileState {
     /// Encodes in this thread.
     Here(Box<Encoder>),
     /// Encodes in other threads.
@@ -79,7 +79,7 @@ impl ParquetFile {
         let encoder = Box::new(Encoder::new(Box::new(out), schema, threads.max(1))?);
         if threads == 0 {
             return Ok(ParquetFile {
-                writer: Writer::Here(encoder),
+                writer: FileState::Here(encoder),
             });
         }
         let (batches, receiver) = sync_channel(WAITING);
@@ -94,12 +94,12 @@ impl ParquetFile {
             Ok(thread) => {
                 // The thread waits for it.
                 let _ = give.send(encoder);
-                Writer::Behind(Background {
+                FileState::Behind(Background {
                     batches: Some(batches),
                     thread: Some(thread),
                 })
             }
-            Err(_) => Writer::Here(encoder),
+            Err(_) => FileState::Here(encoder),
         };
         Ok(ParquetFile { writer })
     }
@@ -110,8 +110,8 @@ impl ParquetFile {
     /// The output cannot be written. With threads, this may be an error of an earlier batch.
     pub fn write(&mut self, batch: RecordBatch) -> Result<()> {
         match &mut self.writer {
-            Writer::Here(encoder) => encoder.write(&batch),
-            Writer::Behind(background) => {
+            FileState::Here(encoder) => encoder.write(&batch),
+            FileState::Behind(background) => {
                 let sent = background
                     .batches
                     .as_ref()
@@ -128,16 +128,16 @@ impl ParquetFile {
     /// Returns the size of the data in memory in bytes; 0 if other threads have them.
     pub(super) fn memory(&self) -> usize {
         match &self.writer {
-            Writer::Here(encoder) => encoder.memory(),
-            Writer::Behind(_) => 0,
+            FileState::Here(encoder) => encoder.memory(),
+            FileState::Behind(_) => 0,
         }
     }
 
     /// Writes the row group, unless other threads do.
     pub(super) fn flush(&mut self) -> Result<()> {
         match &mut self.writer {
-            Writer::Here(encoder) => encoder.flush(),
-            Writer::Behind(_) => Ok(()),
+            FileState::Here(encoder) => encoder.flush(),
+            FileState::Behind(_) => Ok(()),
         }
     }
 
@@ -148,8 +148,8 @@ impl ParquetFile {
     /// The output cannot be written.
     pub fn finish(self, metadata: &[(String, String)]) -> Result<()> {
         let encoder = match self.writer {
-            Writer::Here(encoder) => encoder,
-            Writer::Behind(mut background) => background.encoder()?,
+            FileState::Here(encoder) => encoder,
+            FileState::Behind(mut background) => background.encoder()?,
         };
         encoder.finish(metadata)
     }

@@ -17,13 +17,13 @@ use perfdata_export::{Report, ResolvedSamples, Symbolizer, Tables};
 use perfdata_session::{DsoKind, Samples, Session};
 
 use crate::error::Result;
-use crate::machine::{Machine, exporter, symbols_text, text};
+use crate::machine::{RecordingFacts, exporter, symbols_text, text};
 use crate::options::Options;
 use crate::rows::{Cell, Rows};
 use crate::samples::SampleBuilder;
 use crate::schema::Table;
 use events::EventCounts;
-use records::Records;
+use records::RecordTables;
 use tracepoints::Tracepoints;
 
 /// Number of rows of a side table after which they become a batch.
@@ -132,7 +132,7 @@ pub fn export_tables<S: RecordSource>(
     sink: &mut dyn TableSink,
 ) -> Result<Summary> {
     let has_symbols = symbols.is_some();
-    let machine = Machine::of(samples.recording());
+    let machine = RecordingFacts::of(samples.recording());
     let mut builder = SampleBuilder::new(options, machine.host.clone(), machine.clock, has_symbols);
     let mut side = SideTables {
         tables: BTreeMap::new(),
@@ -141,7 +141,7 @@ pub fn export_tables<S: RecordSource>(
         host: machine.host,
     };
     let mut clock = machine.clock;
-    let mut records = Records::default();
+    let mut records = RecordTables::default();
     let mut tracepoints = Tracepoints::default();
     let mut counts = EventCounts::default();
     let mut times: Option<(u64, u64)> = None;
@@ -158,7 +158,7 @@ pub fn export_tables<S: RecordSource>(
         }
         if !has_begun {
             // The metadata of a stream arrive before its first sample.
-            let machine = Machine::of(sample.sample.recording());
+            let machine = RecordingFacts::of(sample.sample.recording());
             clock = machine.clock;
             side.host.clone_from(&machine.host);
             builder.describe(machine.host, clock);
@@ -179,7 +179,7 @@ pub fn export_tables<S: RecordSource>(
         return Err(error);
     }
     let recording = resolved.samples().recording();
-    let machine = Machine::of(recording);
+    let machine = RecordingFacts::of(recording);
     side.host.clone_from(&machine.host);
     if !builder.is_empty() {
         sink.write(&Table::Samples, builder.finish()?)?;
@@ -249,7 +249,12 @@ fn container_name(layout: &ContainerLayout) -> &'static str {
 }
 
 /// Adds the row of the recording.
-fn push_recording(machine: &Machine, facts: &Facts<'_>, report: &Report, side: &mut SideTables) {
+fn push_recording(
+    machine: &RecordingFacts,
+    facts: &Facts<'_>,
+    report: &Report,
+    side: &mut SideTables,
+) {
     let of = |text: &'_ Option<String>| text.clone();
     let owned = [
         of(&machine.osrelease),

@@ -17,7 +17,7 @@ use crate::schema::Table;
 
 /// Adds records that are not samples to the tables.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RecordTables {
     names: EventNames,
     /// Number of lost records.
     pub lost_records: u64,
@@ -25,7 +25,7 @@ pub(super) struct Records {
     pub lost_samples: u64,
 }
 
-impl Records {
+impl RecordTables {
     /// Adds a record.
     ///
     /// # Errors

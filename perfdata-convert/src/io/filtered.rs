@@ -38,7 +38,7 @@ impl fmt::Debug for Filtered {
 }
 
 /// What a chunk contained.
-enum Found {
+enum ChunkContent {
     Records,
     Payload,
     Unreadable,
@@ -58,7 +58,7 @@ impl Filtered {
     }
 
     /// Reads the next chunk.
-    fn read(&mut self) -> Result<Option<Found>> {
+    fn read(&mut self) -> Result<Option<ChunkContent>> {
         let limits = self.inner.limits();
         let Filtered {
             inner,
@@ -80,11 +80,11 @@ impl Filtered {
                 if *has_payload {
                     kept.extend_from_slice(bytes);
                 }
-                return Ok(Some(Found::Payload));
+                return Ok(Some(ChunkContent::Payload));
             }
             Chunk::Unreadable(bytes) => {
                 kept.extend_from_slice(bytes);
-                return Ok(Some(Found::Unreadable));
+                return Ok(Some(ChunkContent::Unreadable));
             }
         };
         *offset = batch.offset();
@@ -109,7 +109,7 @@ impl Filtered {
             }
             *decompressor = Some(inner);
         }
-        Ok(Some(Found::Records))
+        Ok(Some(ChunkContent::Records))
     }
 }
 
@@ -127,7 +127,7 @@ impl RecordSource for Filtered {
     }
 
     fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
-        let mut found = Found::Records;
+        let mut found = ChunkContent::Records;
         while self.next >= self.kept.len() {
             match self.read()? {
                 Some(next) => found = next,
@@ -137,7 +137,7 @@ impl RecordSource for Filtered {
         let rest = self.kept.get(self.next..).unwrap_or_default();
         let recording = self.inner.recording();
         let chunk = match found {
-            Found::Records => {
+            ChunkContent::Records => {
                 let offset = self.offset.saturating_add(self.next as u64);
                 let batch = RecordBatch::first(rest, recording.endian, offset);
                 let len = match batch.bytes().len() {
@@ -147,11 +147,11 @@ impl RecordSource for Filtered {
                 self.next = self.next.saturating_add(len);
                 Chunk::Records(batch)
             }
-            Found::Payload => {
+            ChunkContent::Payload => {
                 self.next = self.kept.len();
                 Chunk::Payload(rest)
             }
-            Found::Unreadable => {
+            ChunkContent::Unreadable => {
                 self.next = self.kept.len();
                 Chunk::Unreadable(rest)
             }

@@ -25,7 +25,7 @@ const BLOCK: usize = 256 << 10;
 
 /// An open input.
 pub struct Input {
-    pub(super) kind: Kind,
+    pub(super) kind: OpenInput,
     pub(super) watch: Option<Arc<dyn Watch>>,
     /// Number of bytes read from a stream.
     pub(super) streamed: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ pub(super) type Bytes = Arc<dyn Source + Send + Sync>;
 /// The open recording of an input.
 pub type BoxedSource = Box<dyn RecordSource + Send>;
 
-pub(super) enum Kind {
+pub(super) enum OpenInput {
     /// A file, or bytes in memory.
     File(Bytes),
     /// A stream in pipe mode.
@@ -106,19 +106,19 @@ pub trait Combined: Send {
     fn reader(&self, readers: Vec<BoxedSource>, limits: Limits) -> Result<BoxedSource>;
 }
 
-impl Kind {
+impl OpenInput {
     /// Returns the same input again; `None` if it can be read only once.
-    pub(super) fn again(&self) -> Option<Kind> {
+    pub(super) fn again(&self) -> Option<OpenInput> {
         Some(match self {
-            Kind::File(file) => Kind::File(file.clone()),
-            Kind::Stream(_) | Kind::Records(_) => return None,
-            Kind::Directory(directory) => Kind::Directory(directory.clone()),
-            Kind::Damaged(file, foreknown) => Kind::Damaged(file.clone(), *foreknown),
-            Kind::DamagedDirectory(directory, foreknown) => {
-                Kind::DamagedDirectory(directory.clone(), foreknown.clone())
+            OpenInput::File(file) => OpenInput::File(file.clone()),
+            OpenInput::Stream(_) | OpenInput::Records(_) => return None,
+            OpenInput::Directory(directory) => OpenInput::Directory(directory.clone()),
+            OpenInput::Damaged(file, foreknown) => OpenInput::Damaged(file.clone(), *foreknown),
+            OpenInput::DamagedDirectory(directory, foreknown) => {
+                OpenInput::DamagedDirectory(directory.clone(), foreknown.clone())
             }
-            Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
-            Kind::Combined(inputs) => Kind::Combined(inputs.again()?),
+            OpenInput::Beside(file, data) => OpenInput::Beside(file.clone(), data.clone()),
+            OpenInput::Combined(inputs) => OpenInput::Combined(inputs.again()?),
         })
     }
 }
@@ -126,24 +126,24 @@ impl Kind {
 impl Input {
     /// Uses a recording in memory, or in anything else that can be read at any offset.
     pub fn from_source(source: impl Source + Send + Sync + 'static) -> Input {
-        Kind::File(Arc::new(source)).into()
+        OpenInput::File(Arc::new(source)).into()
     }
 
     /// Uses an open recording whose first record was not read yet. It can be read once.
     pub fn from_records(records: impl RecordSource + Send + 'static) -> Input {
-        Kind::Records(Box::new(records)).into()
+        OpenInput::Records(Box::new(records)).into()
     }
 
     /// Returns whether this is a reader that the caller opened.
     pub fn is_open(&self) -> bool {
-        matches!(self.kind, Kind::Records(_))
+        matches!(self.kind, OpenInput::Records(_))
     }
 
     /// Reads several recordings as one.
     pub fn combined(inputs: Box<dyn Combined>) -> Input {
         Input {
             written: inputs.written(),
-            ..Kind::Combined(inputs).into()
+            ..OpenInput::Combined(inputs).into()
         }
     }
 
@@ -177,14 +177,14 @@ impl Input {
     /// time of the query.
     pub fn size(&self) -> Size {
         let known = match &self.kind {
-            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => {
+            OpenInput::File(file) | OpenInput::Damaged(file, _) | OpenInput::Beside(file, _) => {
                 Source::len(file).ok()
             }
-            Kind::Stream(_) | Kind::Records(_) => None,
-            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
+            OpenInput::Stream(_) | OpenInput::Records(_) => None,
+            OpenInput::Directory(directory) | OpenInput::DamagedDirectory(directory, _) => {
                 directory.len().ok()
             }
-            Kind::Combined(inputs) => inputs.size(),
+            OpenInput::Combined(inputs) => inputs.size(),
         };
         Size {
             known,
@@ -211,20 +211,20 @@ impl Input {
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {
-            Kind::Directory(directory) => Some(directory),
+            OpenInput::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
     /// Returns only the `data` file of a directory, as an input with the same watch.
     pub fn data(&self, directory: &Directory) -> Input {
-        self.part(Kind::File(directory.data().clone()))
+        self.part(OpenInput::File(directory.data().clone()))
     }
 
     /// Returns the files beside `data` with their names, likewise.
     pub fn beside(&self, directory: &Directory) -> Vec<(String, Input)> {
         let part = |file: &DataFile<Arc<InputFile>>| {
-            self.part(Kind::Beside(
+            self.part(OpenInput::Beside(
                 file.source.clone() as Bytes,
                 directory.data().clone() as Bytes,
             ))
@@ -236,7 +236,7 @@ impl Input {
             .collect()
     }
 
-    pub(super) fn metered(kind: Kind, meter: Meter, limits: Limits) -> Input {
+    pub(super) fn metered(kind: OpenInput, meter: Meter, limits: Limits) -> Input {
         let Meter { watch, streamed } = meter;
         Input {
             kind,
@@ -247,7 +247,7 @@ impl Input {
         }
     }
 
-    fn part(&self, kind: Kind) -> Input {
+    fn part(&self, kind: OpenInput) -> Input {
         Input {
             kind,
             watch: self.watch.clone(),
@@ -266,7 +266,7 @@ impl Input {
             .try_clone()
             .and_then(InputFile::new)
             .map_err(Error::io("output"))?;
-        Ok(self.part(Kind::File(Arc::new(file))))
+        Ok(self.part(OpenInput::File(Arc::new(file))))
     }
 
     /// Returns an input that reads this input's recording from the directory `folder`, which now
@@ -275,7 +275,7 @@ impl Input {
     /// # Errors
     /// The operating system reports an error.
     pub(crate) fn in_folder(&self, folder: &Path) -> Result<Input> {
-        Ok(self.part(Kind::Directory(Directory::open(folder)?)))
+        Ok(self.part(OpenInput::Directory(Directory::open(folder)?)))
     }
 
     /// Returns this input as one that can be read twice: a stream is stored in a temporary file.
@@ -284,11 +284,13 @@ impl Input {
     /// The stream cannot be read, or the file cannot be written.
     pub fn into_seekable(self) -> Result<Input> {
         match self.kind {
-            Kind::Stream(mut stream) => Ok(Input {
+            OpenInput::Stream(mut stream) => Ok(Input {
                 kind: spooled(&mut stream)?,
                 ..self
             }),
-            Kind::Records(_) => Err(Error::Refused("this reader can be read only once".into())),
+            OpenInput::Records(_) => {
+                Err(Error::Refused("this reader can be read only once".into()))
+            }
             _ => Ok(self),
         }
     }
@@ -301,8 +303,8 @@ impl Input {
     pub fn each_block(&self, mut each: impl FnMut(&[u8])) -> Result<bool> {
         let mut files: Vec<Bytes> = Vec::new();
         match &self.kind {
-            Kind::File(file) => files.push(file.clone()),
-            Kind::Directory(directory) => {
+            OpenInput::File(file) => files.push(file.clone()),
+            OpenInput::Directory(directory) => {
                 files.push(directory.data().clone());
                 let others = directory.files().iter();
                 files.extend(others.map(|file| file.source.clone() as Bytes));
@@ -337,8 +339,8 @@ impl Input {
         }
         let mut seen = |bytes| self.watch.iter().for_each(|watch| watch.advance(bytes));
         match &self.kind {
-            Kind::File(file) => Ok(vec![(None, Survey::of(file, self.limits, seen)?)]),
-            Kind::Directory(directory) => {
+            OpenInput::File(file) => Ok(vec![(None, Survey::of(file, self.limits, seen)?)]),
+            OpenInput::Directory(directory) => {
                 let limits = directory::limits(directory, self.limits);
                 let main = Survey::of(directory.data(), limits, &mut seen)
                     .map_err(|error| error.inside("data"))?;
@@ -365,8 +367,10 @@ impl Input {
     /// The input is a stream.
     pub fn salvaged(self, foreknown: Vec<Foreknown>) -> Result<Input> {
         let kind = match self.kind {
-            Kind::File(file) => Kind::Damaged(file, foreknown.first().copied().unwrap_or_default()),
-            Kind::Directory(directory) => Kind::DamagedDirectory(directory, foreknown),
+            OpenInput::File(file) => {
+                OpenInput::Damaged(file, foreknown.first().copied().unwrap_or_default())
+            }
+            OpenInput::Directory(directory) => OpenInput::DamagedDirectory(directory, foreknown),
             _ => return Err(unsalvageable()),
         };
         Ok(Input { kind, ..self })
@@ -388,7 +392,7 @@ impl Input {
     pub fn reader_with(self, head: Head) -> Result<(BoxedSource, InputSource)> {
         let total = self.size().known;
         let limits = match &self.kind {
-            Kind::Records(records) => records.limits(),
+            OpenInput::Records(records) => records.limits(),
             _ => self.limits,
         };
         let options = Options::default().with_head(head).with_limits(limits);
@@ -401,31 +405,33 @@ impl Input {
         }
         let source = InputSource::new(self.kind.again(), limits, meter.clone());
         let records: BoxedSource = match self.kind {
-            Kind::File(file) => {
+            OpenInput::File(file) => {
                 let reader = RecordingReader::open_with(file, options)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
             }
-            Kind::Stream(stream) => Box::new(RecordingReader::pipe_with(
+            OpenInput::Stream(stream) => Box::new(RecordingReader::pipe_with(
                 meter.of(Stream::Other(stream)),
                 options,
             )?),
-            Kind::Beside(file, data) => {
+            OpenInput::Beside(file, data) => {
                 let reader = RecordingReader::beside(data, file, limits)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
             }
-            Kind::Directory(directory) => Box::new(directory::reader(&directory, limits, meter)?),
-            Kind::Damaged(file, foreknown) => {
+            OpenInput::Directory(directory) => {
+                Box::new(directory::reader(&directory, limits, meter)?)
+            }
+            OpenInput::Damaged(file, foreknown) => {
                 let reader = RecordingReader::salvaged(file, foreknown, limits)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::Salvaged(Box::new(file)))))
             }
-            Kind::DamagedDirectory(directory, foreknown) => Box::new(directory::salvaged_reader(
-                &directory, &foreknown, limits, meter,
-            )?),
-            Kind::Combined(combined) => {
+            OpenInput::DamagedDirectory(directory, foreknown) => Box::new(
+                directory::salvaged_reader(&directory, &foreknown, limits, meter)?,
+            ),
+            OpenInput::Combined(combined) => {
                 let readers = readers_of(combined.inputs()?, limits, &meter)?;
                 combined.reader(readers, limits)?
             }
-            Kind::Records(records) => records,
+            OpenInput::Records(records) => records,
         };
         Ok((records, source))
     }
@@ -470,8 +476,8 @@ fn unsalvageable() -> Error {
     Error::Refused("a stream cannot be read twice: write it to a file first".into())
 }
 
-impl From<Kind> for Input {
-    fn from(kind: Kind) -> Self {
+impl From<OpenInput> for Input {
+    fn from(kind: OpenInput) -> Self {
         Input {
             kind,
             watch: None,

@@ -13,7 +13,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use super::directory::Directory;
 use super::filtered::{Filtered, RecordFilter};
 use super::gaps::{Gaps, Sparse};
-use super::input::{BoxedSource, Input, Kind};
+use super::input::{BoxedSource, Input, OpenInput};
 use super::reader::{Meter, Watch};
 use super::skim::{Extent, Skim};
 use crate::error::{Error, Result};
@@ -113,7 +113,7 @@ fn with_events<'a>(now: &'a Recording, later: &'a Recording) -> &'a Recording {
 /// The same input again, for data that the model does not contain.
 pub struct InputSource {
     /// `None` for a stream.
-    kind: Option<Kind>,
+    kind: Option<OpenInput>,
     limits: Limits,
     meter: Meter,
     /// Readers return only the records that all of these accept, one after the other.
@@ -121,7 +121,7 @@ pub struct InputSource {
 }
 
 impl InputSource {
-    pub(super) fn new(kind: Option<Kind>, limits: Limits, meter: Meter) -> Self {
+    pub(super) fn new(kind: Option<OpenInput>, limits: Limits, meter: Meter) -> Self {
         InputSource {
             kind,
             limits,
@@ -134,7 +134,7 @@ impl InputSource {
     /// decompress it.
     pub(crate) fn filtered(&self, filter: RecordFilter) -> InputSource {
         InputSource {
-            kind: self.kind.as_ref().and_then(Kind::again),
+            kind: self.kind.as_ref().and_then(OpenInput::again),
             limits: self.limits,
             meter: self.meter.clone(),
             filters: self.filters.iter().cloned().chain([filter]).collect(),
@@ -146,7 +146,7 @@ impl InputSource {
     /// # Errors
     /// As [`Input::reader`].
     pub fn reopen(&self) -> Result<Option<BoxedSource>> {
-        let Some(kind) = self.kind.as_ref().and_then(Kind::again) else {
+        let Some(kind) = self.kind.as_ref().and_then(OpenInput::again) else {
             return Ok(None);
         };
         let input = Input::metered(kind, self.meter.clone(), self.limits);
@@ -258,8 +258,8 @@ impl InputSource {
     /// file mode, whose metadata is not between the records.
     fn skim(&self, layout: &ContainerLayout, recording: &Recording) -> Option<Skim<'_>> {
         let is_whole_file = match self.kind.as_ref()? {
-            Kind::File(_) => true,
-            Kind::Directory(directory) => !directory.is_split(),
+            OpenInput::File(_) => true,
+            OpenInput::Directory(directory) => !directory.is_split(),
             _ => false,
         };
         let ContainerLayout::File(layout) = layout else {
@@ -277,7 +277,9 @@ impl InputSource {
     /// skipped. `layout` is the file's.
     pub fn place_of_records(&self, layout: &ContainerLayout) -> Option<FileSection> {
         match (&self.kind, layout) {
-            (Some(Kind::File(_)), ContainerLayout::File(layout)) if self.filters.is_empty() => {
+            (Some(OpenInput::File(_)), ContainerLayout::File(layout))
+                if self.filters.is_empty() =>
+            {
                 layout.place(Part::Data)
             }
             _ => None,
@@ -290,7 +292,7 @@ impl InputSource {
     pub(crate) fn without(&self, whole: BoxedSource, gaps: &Gaps) -> BoxedSource {
         let place = self.place_of_records(whole.container_layout());
         match (&self.kind, place) {
-            (Some(Kind::File(file)), Some(place)) => {
+            (Some(OpenInput::File(file)), Some(place)) => {
                 let meter = self.meter.clone();
                 Box::new(Sparse::new(whole, file.clone(), place, meter, gaps))
             }
@@ -300,21 +302,21 @@ impl InputSource {
 
     /// Returns whether the input consists of several recordings, which are merged.
     pub(crate) fn is_merged(&self) -> bool {
-        matches!(self.kind, Some(Kind::Combined(_)))
+        matches!(self.kind, Some(OpenInput::Combined(_)))
     }
 
     /// Returns whether the input is the readable part of a damaged recording.
     pub(crate) fn is_damaged(&self) -> bool {
         matches!(
             self.kind,
-            Some(Kind::Damaged(..) | Kind::DamagedDirectory(..))
+            Some(OpenInput::Damaged(..) | OpenInput::DamagedDirectory(..))
         )
     }
 
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {
-            Some(Kind::Directory(directory) | Kind::DamagedDirectory(directory, _)) => {
+            Some(OpenInput::Directory(directory) | OpenInput::DamagedDirectory(directory, _)) => {
                 Some(directory)
             }
             _ => None,
@@ -325,11 +327,13 @@ impl InputSource {
     /// recordings.
     fn file(&self) -> Option<&dyn Source> {
         match self.kind.as_ref()? {
-            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Some(&**file),
-            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
+            OpenInput::File(file) | OpenInput::Damaged(file, _) | OpenInput::Beside(file, _) => {
+                Some(&**file)
+            }
+            OpenInput::Directory(directory) | OpenInput::DamagedDirectory(directory, _) => {
                 Some(&**directory.data())
             }
-            Kind::Stream(_) | Kind::Combined(_) | Kind::Records(_) => None,
+            OpenInput::Stream(_) | OpenInput::Combined(_) | OpenInput::Records(_) => None,
         }
     }
 

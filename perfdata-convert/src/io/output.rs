@@ -16,7 +16,7 @@ use crate::support::os;
 /// The destination of a command's output. The output becomes visible when it is complete.
 #[derive(Debug)]
 pub struct Output {
-    kind: Kind,
+    kind: OutputKind,
     /// Whether an existing file of this name may be replaced at the end.
     replaces: bool,
     /// Whether the output must survive a crash of the machine.
@@ -29,7 +29,7 @@ pub struct Output {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum OutputKind {
     /// A file beside the target, which receives the target's name at the end.
     New(NewFile),
     /// A device, FIFO or standard output, with its name. It is written from start to end.
@@ -55,7 +55,7 @@ impl Output {
     /// Writes to `writer`, which receives the recording from start to end. A file is first
     /// completed in a temporary file; a pipe is written during the conversion.
     pub fn to_writer(writer: impl Write + Send + 'static) -> Output {
-        let kind = Kind::Direct(DirectTarget::Writer(Box::new(writer)), "output".into());
+        let kind = OutputKind::Direct(DirectTarget::Writer(Box::new(writer)), "output".into());
         Output {
             kind,
             replaces: false,
@@ -96,7 +96,7 @@ impl Output {
                 return Err(input_stays(Path::new("standard output")));
             }
             let stdout = os::stdout().map_err(Error::io("standard output"))?;
-            return Ok(output(Kind::Direct(
+            return Ok(output(OutputKind::Direct(
                 DirectTarget::File(stdout),
                 "standard output".into(),
             )));
@@ -116,7 +116,7 @@ impl Output {
                     .write(true)
                     .open(path)
                     .map_err(Error::io(path))?;
-                return Ok(output(Kind::Direct(
+                return Ok(output(OutputKind::Direct(
                     DirectTarget::File(file),
                     path.to_owned(),
                 )));
@@ -130,7 +130,7 @@ impl Output {
             }
             _ => {}
         }
-        Ok(output(Kind::New(NewFile::beside(target)?)))
+        Ok(output(OutputKind::New(NewFile::beside(target)?)))
     }
 
     /// Prepares an output to a file of a new directory.
@@ -139,7 +139,7 @@ impl Output {
     /// The directory cannot be written.
     pub(super) fn part(path: PathBuf) -> Result<Output> {
         Ok(Output {
-            kind: Kind::New(NewFile::beside(path)?),
+            kind: OutputKind::New(NewFile::beside(path)?),
             replaces: false,
             syncs: false,
             is_part: true,
@@ -163,7 +163,7 @@ impl Output {
 
     /// Returns whether written data are immediately visible, and cannot be removed again.
     pub(crate) fn is_direct(&self) -> bool {
-        matches!(self.kind, Kind::Direct(..))
+        matches!(self.kind, OutputKind::Direct(..))
     }
 
     /// Calls `write` with a seekable file, and makes the result visible.
@@ -191,8 +191,8 @@ impl Output {
             modified,
         } = self;
         let mut new = match kind {
-            Kind::New(new) => new,
-            Kind::Direct(target, name) => {
+            OutputKind::New(new) => new,
+            OutputKind::Direct(target, name) => {
                 let mut spool = temporary_file()?;
                 let result = write(&mut spool).map_err(in_temporary)?;
                 spool.seek(SeekFrom::Start(0)).map_err(failed())?;
@@ -247,10 +247,10 @@ impl Output {
         write: impl FnOnce(&mut dyn Write) -> Result<T>,
     ) -> Result<T> {
         match self.kind {
-            Kind::New(_) => {
+            OutputKind::New(_) => {
                 self.write_seekable(|file| BackgroundWriter::write_all(file, threads, write))
             }
-            Kind::Direct(target, name) => write_direct(target, name, self.syncs, write),
+            OutputKind::Direct(target, name) => write_direct(target, name, self.syncs, write),
         }
     }
 }

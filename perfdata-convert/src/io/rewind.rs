@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use perfdata_core::read::Limits;
 
-use super::input::{Input, Kind};
+use super::input::{Input, OpenInput};
 use super::reader::Watch;
 use crate::error::Result;
 
@@ -46,7 +46,7 @@ impl Read for Shared {
 impl Input {
     /// Returns the same input; for a stream, also the way back to its start.
     pub(crate) fn rewindable(self) -> (Input, Option<Rewind>) {
-        let Kind::Stream(stream) = self.kind else {
+        let OpenInput::Stream(stream) = self.kind else {
             return (self, None);
         };
         let head = Some(Vec::new());
@@ -56,7 +56,7 @@ impl Input {
             watch: self.watch.clone(),
             limits: self.limits,
         };
-        let kind = Kind::Stream(Box::new(kept));
+        let kind = OpenInput::Stream(Box::new(kept));
         (Input { kind, ..self }, Some(rewind))
     }
 }
@@ -77,7 +77,7 @@ impl Rewind {
         let stream = Cursor::new(head).chain(self.kept);
         let input = Input {
             watch: self.watch,
-            ..Input::from(Kind::Stream(Box::new(stream)))
+            ..Input::from(OpenInput::Stream(Box::new(stream)))
         };
         input.limited_by(self.limits).into_seekable()
     }

@@ -156,14 +156,14 @@ pub(super) trait Sink {
 }
 
 /// The writer of the output.
-pub(super) struct Writer<S> {
+pub(super) struct ChainEnd<S> {
     sink: S,
     has_payload: bool,
 }
 
-impl<S: Sink> Writer<S> {
+impl<S: Sink> ChainEnd<S> {
     pub(super) fn new(sink: S) -> Self {
-        Writer {
+        ChainEnd {
             sink,
             has_payload: false,
         }

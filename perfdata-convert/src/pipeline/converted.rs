@@ -10,7 +10,7 @@ use perfdata_core::read::{Chunk, Collector, Limits, RecordBatch, RecordSource, S
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
-use super::chain::{Sink, Step, Writer};
+use super::chain::{ChainEnd, Sink, Step};
 use super::{Begun, Conversion, Form};
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, Input};
@@ -23,7 +23,7 @@ use crate::leftover::Leftover;
 pub struct Converted {
     reader: BoxedSource,
     limits: Limits,
-    writer: Writer<Queue>,
+    writer: ChainEnd<Queue>,
     steps: Vec<Step>,
     /// The model after all stages.
     recording: Recording,
@@ -56,20 +56,20 @@ fn locked(ending: &Mutex<Ended>) -> MutexGuard<'_, Ended> {
 #[derive(Debug, Default)]
 struct Queue {
     bytes: Vec<u8>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<BufferedChunk>,
 }
 
 /// A part of the bytes.
 #[derive(Debug)]
-struct Part {
-    kind: Kind,
+struct BufferedChunk {
+    kind: ChunkKind,
     range: Range<usize>,
     /// Offset in the input.
     offset: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ChunkKind {
     Records,
     /// A record of its own, because it changes the model or has a payload.
     Alone(RecordType),
@@ -78,13 +78,13 @@ enum Kind {
 }
 
 impl Queue {
-    fn push(&mut self, kind: Kind, bytes: &[u8], offset: u64) {
+    fn push(&mut self, kind: ChunkKind, bytes: &[u8], offset: u64) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         let end = self.bytes.len();
         match self.parts.back_mut() {
-            Some(last) if kind == Kind::Records && last.kind == kind => last.range.end = end,
-            _ => self.parts.push_back(Part {
+            Some(last) if kind == ChunkKind::Records && last.kind == kind => last.range.end = end,
+            _ => self.parts.push_back(BufferedChunk {
                 kind,
                 range: start..end,
                 offset,
@@ -97,8 +97,8 @@ impl Sink for Queue {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         let is_alone = record.kind.is_metadata() || record.kind.has_payload();
         let kind = match is_alone {
-            true => Kind::Alone(record.kind),
-            false => Kind::Records,
+            true => ChunkKind::Alone(record.kind),
+            false => ChunkKind::Records,
         };
         self.push(kind, record.bytes, record.offset);
         Ok(())
@@ -108,10 +108,10 @@ impl Sink for Queue {
         match chunk {
             Chunk::Records(batch) => match batch.iter().next() {
                 Some(record) if batch.len() == 1 => return self.record(&record),
-                _ => self.push(Kind::Records, batch.bytes(), batch.offset()),
+                _ => self.push(ChunkKind::Records, batch.bytes(), batch.offset()),
             },
-            Chunk::Payload(bytes) => self.push(Kind::Payload, bytes, 0),
-            Chunk::Unreadable(bytes) => self.push(Kind::Unreadable, bytes, 0),
+            Chunk::Payload(bytes) => self.push(ChunkKind::Payload, bytes, 0),
+            Chunk::Unreadable(bytes) => self.push(ChunkKind::Unreadable, bytes, 0),
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Conversion {
         let converted = Converted {
             reader,
             limits,
-            writer: Writer::new(Queue::default()),
+            writer: ChainEnd::new(Queue::default()),
             steps,
             recording,
             container_layout,
@@ -205,13 +205,13 @@ impl Converted {
     }
 
     /// Adds the metadata in a part to the model.
-    fn collect(&mut self, part: &Part) -> perfdata_core::Result<()> {
+    fn collect(&mut self, part: &BufferedChunk) -> perfdata_core::Result<()> {
         let bytes = self.writer.sink().bytes.get(part.range.clone());
         let bytes = bytes.unwrap_or_default();
         let endian: Endian = self.recording.endian;
         let raw;
         let item = match part.kind {
-            Kind::Alone(kind) => {
+            ChunkKind::Alone(kind) => {
                 raw = RawRecord::first(bytes, endian, part.offset)?;
                 self.expects_tracing_data = kind == RecordType::HEADER_TRACING_DATA;
                 if !kind.is_metadata() {
@@ -219,7 +219,7 @@ impl Converted {
                 }
                 StreamItem::Record(raw)
             }
-            Kind::Payload if self.expects_tracing_data => StreamItem::Payload(bytes),
+            ChunkKind::Payload if self.expects_tracing_data => StreamItem::Payload(bytes),
             _ => return Ok(()),
         };
         self.collector.item(&mut self.recording, &item)?;
@@ -262,13 +262,13 @@ impl RecordSource for Converted {
         let bytes = self.writer.sink().bytes.get(part.range.clone());
         let bytes = bytes.unwrap_or_default();
         let chunk = match part.kind {
-            Kind::Records | Kind::Alone(_) => Chunk::Records(RecordBatch::first(
+            ChunkKind::Records | ChunkKind::Alone(_) => Chunk::Records(RecordBatch::first(
                 bytes,
                 self.recording.endian,
                 part.offset,
             )),
-            Kind::Payload => Chunk::Payload(bytes),
-            Kind::Unreadable => Chunk::Unreadable(bytes),
+            ChunkKind::Payload => Chunk::Payload(bytes),
+            ChunkKind::Unreadable => Chunk::Unreadable(bytes),
         };
         Ok(Some((chunk, &self.recording)))
     }

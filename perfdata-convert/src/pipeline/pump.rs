@@ -7,7 +7,7 @@ use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Tail};
 
-use super::chain::{Sink, Step, Writer};
+use super::chain::{ChainEnd, Sink, Step};
 use super::{Form, Summary};
 use crate::count::Counts;
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ fn pump_all(
         counts.metadata = head.slots.len() as u64;
     }
     let mut unreadable = 0;
-    let mut writer = Writer::new(sink);
+    let mut writer = ChainEnd::new(sink);
     while let Some((chunk, _)) = reader.next_chunk()? {
         match chunk {
             Chunk::Records(batch) => counts.add_batch(&batch),

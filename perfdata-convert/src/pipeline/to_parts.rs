@@ -14,7 +14,7 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_write::{FileWriter, PipeWriter, RecordSink};
 
-use super::chain::{Chain, Sink, Step, Writer, compression};
+use super::chain::{Chain, ChainEnd, Sink, Step, compression};
 use super::link::{CompressedRecords, Link};
 use super::stage::{Requirements, Stage};
 use super::{
@@ -364,7 +364,7 @@ impl Sink for PartWriter<'_> {
 /// The stages and the file of a part.
 struct Output<'a> {
     begun: Begun,
-    writer: Writer<PartWriter<'a>>,
+    writer: ChainEnd<PartWriter<'a>>,
     path: PathBuf,
 }
 
@@ -401,7 +401,7 @@ impl<'a> Output<'a> {
         };
         Ok(Output {
             begun,
-            writer: Writer::new(writer),
+            writer: ChainEnd::new(writer),
             path,
         })
     }

@@ -69,7 +69,7 @@ fn check_build_ids(json: &Value) -> Result<(), String> {
 }
 
 /// The position in the JSON from which values are read.
-enum Frame<'a> {
+enum JsonPosition<'a> {
     /// An object, and the names that were requested.
     Object(&'a Map<String, Value>, HashSet<&'static str>),
     /// The rest of a list.
@@ -81,7 +81,7 @@ enum Frame<'a> {
 /// The values in JSON, and the first error of each kind; the first kind has priority.
 struct JsonValues<'a> {
     json: &'a Value,
-    frames: Vec<Frame<'a>>,
+    frames: Vec<JsonPosition<'a>>,
     /// A value of another kind than its field.
     wrong: Option<String>,
     unused: Option<String>,
@@ -94,7 +94,7 @@ impl<'a> JsonValues<'a> {
     fn take(&mut self, name: &'static str) -> Option<&'a Value> {
         match self.frames.last_mut() {
             None => Some(self.json),
-            Some(Frame::Object(object, used)) => {
+            Some(JsonPosition::Object(object, used)) => {
                 used.insert(name);
                 let found = object.get(name);
                 if found.is_none() {
@@ -103,8 +103,8 @@ impl<'a> JsonValues<'a> {
                 }
                 found
             }
-            Some(Frame::List(items)) => items.next(),
-            Some(Frame::Absent) => None,
+            Some(JsonPosition::List(items)) => items.next(),
+            Some(JsonPosition::Absent) => None,
         }
     }
 
@@ -133,12 +133,12 @@ impl<'a> JsonValues<'a> {
 impl Values for JsonValues<'_> {
     fn begin(&mut self, name: &'static str) {
         let frame = match self.take(name) {
-            Some(Value::Object(object)) => Frame::Object(object, HashSet::new()),
+            Some(Value::Object(object)) => JsonPosition::Object(object, HashSet::new()),
             Some(_) => {
                 self.wrong(expected("an object", name));
-                Frame::Absent
+                JsonPosition::Absent
             }
-            None => Frame::Absent,
+            None => JsonPosition::Absent,
         };
         self.frames.push(frame);
     }
@@ -153,12 +153,12 @@ impl Values for JsonValues<'_> {
             None => [].iter(),
         };
         let len = items.len();
-        self.frames.push(Frame::List(items));
+        self.frames.push(JsonPosition::List(items));
         len
     }
 
     fn end(&mut self) {
-        if let Some(Frame::Object(object, used)) = self.frames.pop()
+        if let Some(JsonPosition::Object(object, used)) = self.frames.pop()
             && let Some(name) = object.keys().find(|name| !used.contains(name.as_str()))
         {
             self.unused
@@ -167,7 +167,7 @@ impl Values for JsonValues<'_> {
     }
 
     fn has(&mut self, name: &'static str) -> bool {
-        matches!(self.frames.last(), Some(Frame::Object(object, _)) if object.contains_key(name))
+        matches!(self.frames.last(), Some(JsonPosition::Object(object, _)) if object.contains_key(name))
     }
 
     fn number(&mut self, name: &'static str, size: usize, like: Leaf<'static>) -> u64 {

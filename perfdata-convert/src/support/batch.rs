@@ -23,14 +23,14 @@ const BYTES: usize = 128 << 10;
 /// Records of a recording.
 pub struct Batch {
     bytes: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<AdjacentRecords>,
     endian: Endian,
     /// The error that prevented reading the compressed records after these.
     pub broken: Option<perfdata_core::Error>,
 }
 
 /// Records that are adjacent in the input, or one record in a compressed record.
-struct Run {
+struct AdjacentRecords {
     offset: u64,
     len: usize,
     inner: Option<usize>,
@@ -49,7 +49,7 @@ impl Batch {
 
     /// Adds records. A record in a compressed record also has an index there.
     pub fn push(&mut self, records: &RecordBatch<'_>, inner: Option<usize>) {
-        self.runs.push(Run {
+        self.runs.push(AdjacentRecords {
             offset: records.offset(),
             len: records.bytes().len(),
             inner,

@@ -9,7 +9,7 @@ use perfdata_core::record::SampleView;
 use super::{Report, Severity};
 
 /// The event ID, and the thread if the event is inherited.
-type Key = (u64, Option<u32>);
+type CounterKey = (u64, Option<u32>);
 
 /// Maximum number of counters that are followed.
 const MOST_COUNTERS: usize = 1 << 18;
@@ -24,11 +24,11 @@ struct Value {
 
 /// The first and the last values of the counters of successive records.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    values: HashMap<Key, (Value, Value), RandomState>,
+pub(super) struct CounterCheck {
+    values: HashMap<CounterKey, (Value, Value), RandomState>,
 }
 
-impl Counters {
+impl CounterCheck {
     /// Checks the counters of a sample of the event with the index `event`.
     #[inline]
     pub(super) fn check(
@@ -59,15 +59,15 @@ impl Counters {
     }
 
     /// Adds the counters of later records.
-    pub(super) fn append(&mut self, report: &mut Report, later: Counters) {
-        let mut later: Vec<(Key, (Value, Value))> = later.values.into_iter().collect();
+    pub(super) fn append(&mut self, report: &mut Report, later: CounterCheck) {
+        let mut later: Vec<(CounterKey, (Value, Value))> = later.values.into_iter().collect();
         later.sort_by_key(|(_, (first, _))| first.offset);
         for (key, (first, last)) in later {
             self.see(report, key, first, last);
         }
     }
 
-    fn see(&mut self, report: &mut Report, key: Key, first: Value, last: Value) {
+    fn see(&mut self, report: &mut Report, key: CounterKey, first: Value, last: Value) {
         if let Some((_, known)) = self.values.get_mut(&key) {
             // Records of several CPUs are not in the order of time.
             if first.time >= known.time && first.count < known.count {

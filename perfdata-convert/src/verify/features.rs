@@ -8,7 +8,7 @@ use perfdata_core::feature::{BuildIds, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
 
-use super::records::{Records, SeenData};
+use super::records::{RecordChecks, SeenData};
 use super::{Report, Severity, difference};
 
 /// Checks all sections.
@@ -16,7 +16,7 @@ pub(super) fn check(
     report: &mut Report,
     recording: &Recording,
     container_layout: &ContainerLayout,
-    records: &Records,
+    records: &RecordChecks,
 ) {
     for (&id, bytes) in &recording.features {
         let in_pipe = || records.sections.get(&id).copied();

@@ -31,7 +31,7 @@ pub(crate) use features::{unread_build_ids, wrong_sections};
 pub(crate) use missing::{has_raw_data, lacks_tracing_data};
 pub(crate) use records::SeenData;
 
-use records::Records;
+use records::RecordChecks;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,7 +103,7 @@ enum Scope {
 /// record, and the number of bytes that are not records.
 fn feed(
     reader: &mut BoxedSource,
-    intake: &mut JobQueue<'_, Job<(Report, Records)>>,
+    intake: &mut JobQueue<'_, Job<(Report, RecordChecks)>>,
     scope: Scope,
 ) -> Result<(usize, u64)> {
     let check = move |batch: &Batch, known: StateAt<'_>| check_batch(batch, known, scope);
@@ -127,12 +127,12 @@ fn feed(
 }
 
 /// Checks each record of a batch separately.
-fn check_batch(batch: &Batch, known: StateAt<'_>, scope: Scope) -> (Report, Records) {
+fn check_batch(batch: &Batch, known: StateAt<'_>, scope: Scope) -> (Report, RecordChecks) {
     let mut report = Report {
         is_part: true,
         ..Report::default()
     };
-    let mut records = Records::following_counters(scope == Scope::All);
+    let mut records = RecordChecks::following_counters(scope == Scope::All);
     for (run, inner) in batch.runs() {
         for record in run {
             report.records.add_at(record.kind, inner);
@@ -173,8 +173,8 @@ impl Report {
         if let ContainerLayout::File(file) = &container_layout {
             container::check(&mut report, file, reader.recording(), &source)?;
         }
-        let mut records = Records::default();
-        let take = |(part, seen): (Report, Records)| {
+        let mut records = RecordChecks::default();
+        let take = |(part, seen): (Report, RecordChecks)| {
             records.append(seen, part, &mut report);
             Ok(match enough(&report) {
                 true => ControlFlow::Break(()),

@@ -9,7 +9,7 @@ use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView};
 
-use super::counters::Counters;
+use super::counters::CounterCheck;
 use super::{MOST, Report, Severity, difference, features, missing};
 use crate::count::number_of;
 use crate::leftover::without_place;
@@ -25,7 +25,7 @@ pub(crate) struct SeenData {
 
 /// Data collected from the records so far.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RecordChecks {
     scratch: Vec<u8>,
     pub(super) seen: SeenData,
     /// The offset of each feature section in a pipe.
@@ -41,17 +41,17 @@ pub(super) struct Records {
     has_short_mapping: bool,
     /// Whether an MMAP2 record with an inode that announces a build ID was reported.
     has_false_build_id: bool,
-    counters: Counters,
+    counters: CounterCheck,
     /// Whether counters of samples are not followed.
     skips_counters: bool,
 }
 
-impl Records {
+impl RecordChecks {
     /// Returns no data. Counters of samples are checked if `follows`.
     pub(super) fn following_counters(follows: bool) -> Self {
-        Records {
+        RecordChecks {
             skips_counters: !follows,
-            ..Records::default()
+            ..RecordChecks::default()
         }
     }
 
@@ -62,8 +62,8 @@ impl Records {
 
     /// Adds the data of later records, and what was `found` in them to the `report`: those findings
     /// that are reported only once, if they are new.
-    pub(super) fn append(&mut self, later: Records, mut found: Report, report: &mut Report) {
-        let Records {
+    pub(super) fn append(&mut self, later: RecordChecks, mut found: Report, report: &mut Report) {
+        let RecordChecks {
             seen: SeenData { auxtrace, times },
             sections,
             compressed,

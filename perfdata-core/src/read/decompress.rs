@@ -16,7 +16,7 @@ use crate::error::{Error, Problem, Result};
 use crate::feature::{Feature, FeatureId, Section};
 use crate::read::limits::Limits;
 use crate::read::tail::Tail;
-use crate::read::zstd::{Step, Stream};
+use crate::read::zstd::{DecoderStep, Stream};
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
@@ -216,7 +216,7 @@ impl Decompressor {
         let (kind, offset) = self.place;
         let fault = |problem| Error::new(format!("{kind} record"), problem).at(offset);
         let input = self.input.get(self.taken..).unwrap_or_default();
-        let Step { read, end, hint } = self
+        let DecoderStep { read, end, hint } = self
             .decoder
             .run(input, &mut self.buffer, self.end)
             .map_err(fault)?;

@@ -98,13 +98,13 @@ impl Budget {
 }
 
 /// Parts with which the IDs of an event must not share bytes.
-struct Taken {
+struct TakenSections {
     others: Vec<FileSection>,
     /// IDs of the preceding events, by offset; none of them share bytes.
     ids: BTreeMap<u64, FileSection>,
 }
 
-impl Taken {
+impl TakenSections {
     /// Returns whether `ids` are complete in a file of `len` bytes and share no bytes with other
     /// parts.
     fn has_room(&self, ids: &FileSection, len: u64) -> bool {
@@ -237,7 +237,7 @@ pub(super) fn read_events(
     let mut events: Vec<Event> = Vec::new();
     let mut owned: HashSet<u64> = HashSet::new();
     let mut at = attrs.offset;
-    let mut taken = Taken {
+    let mut taken = TakenSections {
         others: file.regions.iter().map(|region| region.place).collect(),
         ids: BTreeMap::new(),
     };
@@ -438,7 +438,7 @@ fn load(
     Ok(())
 }
 
-type Table = (WordSize, Vec<(FeatureId, FileSection)>);
+type SectionTable = (WordSize, Vec<(FeatureId, FileSection)>);
 
 /// Returns the feature table at `offset`, or `None` if the bytes there cannot be a table. If
 /// `is_said` is true, the header states that the table is there.
@@ -452,8 +452,8 @@ pub(super) fn find_table(
     is_said: bool,
     endian: Endian,
     len: u64,
-) -> Result<Option<Table>> {
-    let read = |words: WordSize| -> Result<Option<Table>> {
+) -> Result<Option<SectionTable>> {
+    let read = |words: WordSize| -> Result<Option<SectionTable>> {
         let ids: Vec<FeatureId> = bitmap.features(words).collect();
         let place = FileSection {
             offset,
@@ -479,7 +479,7 @@ pub(super) fn find_table(
         Ok(believable.then(|| (words, ids.into_iter().zip(entries).collect::<Vec<_>>())))
     };
     let first = read(WordSize::Bits64)?;
-    let has_hostname = |table: &Option<Table>| {
+    let has_hostname = |table: &Option<SectionTable>| {
         table
             .as_ref()
             .is_some_and(|t| t.1.iter().any(|e| e.0 == HOSTNAME))

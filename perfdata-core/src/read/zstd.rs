@@ -7,7 +7,7 @@ mod decoder {
     use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
     use crate::error::{Error, Problem, Result};
-    use crate::read::zstd::Step;
+    use crate::read::zstd::DecoderStep;
 
     /// zstd's error code for a stream that requires a larger window than permitted
     /// (lib/zstd_errors.h, ZSTD_error_frameParameter_windowTooLarge).
@@ -36,11 +36,16 @@ mod decoder {
         }
 
         /// Decodes from `input` to `output`, starting at offset `at`.
-        pub fn run(&mut self, input: &[u8], output: &mut [u8], at: usize) -> Result<Step, Problem> {
+        pub fn run(
+            &mut self,
+            input: &[u8],
+            output: &mut [u8],
+            at: usize,
+        ) -> Result<DecoderStep, Problem> {
             let mut input = InBuffer::around(input);
             let mut output = OutBuffer::around_pos(output, at);
             match self.decoder.run(&mut input, &mut output) {
-                Ok(hint) => Ok(Step {
+                Ok(hint) => Ok(DecoderStep {
                     read: input.pos(),
                     end: output.pos(),
                     hint,
@@ -78,7 +83,7 @@ mod decoder {
 #[cfg(not(feature = "zstd"))]
 mod decoder {
     use crate::error::{Problem, Result};
-    use crate::read::zstd::Step;
+    use crate::read::zstd::DecoderStep;
 
     /// A decoder that refuses all streams.
     pub struct Stream;
@@ -88,7 +93,7 @@ mod decoder {
             Ok(Stream)
         }
 
-        pub fn run(&mut self, _: &[u8], _: &mut [u8], _: usize) -> Result<Step, Problem> {
+        pub fn run(&mut self, _: &[u8], _: &mut [u8], _: usize) -> Result<DecoderStep, Problem> {
             Err(Problem::Unknown(
                 "compressed, and perfdata-core was built without its feature zstd".into(),
             ))
@@ -103,7 +108,7 @@ mod decoder {
 pub(super) use decoder::Stream;
 
 /// The result of one call of the decoder.
-pub(super) struct Step {
+pub(super) struct DecoderStep {
     /// Number of input bytes that were consumed.
     pub(super) read: usize,
     /// The offset of the end of the output.

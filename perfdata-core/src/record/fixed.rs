@@ -28,7 +28,7 @@ const WORD: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub struct FixedRecord<'a> {
     record: RawRecord<'a>,
-    places: &'static Places,
+    places: &'static NumberPlaces,
     trailer: TrailerForm,
     /// Whether it is an MMAP2 record with a build ID.
     has_build_id: bool,
@@ -105,7 +105,7 @@ impl<'a> FixedRecord<'a> {
     ) -> Option<Self> {
         let body = raw.bytes.len().checked_sub(trailer.len)?;
         let has_build_id = Mmap2::has_build_id(raw, requests_build_ids);
-        let places = Places::of(raw, body, has_build_id)?;
+        let places = NumberPlaces::of(raw, body, has_build_id)?;
         let is_whole = match places.has_text {
             true => body >= places.end,
             false => body == places.end,
@@ -259,7 +259,7 @@ impl TrailerForm {
 
 /// The places of the numbers in the records of one type, in bytes from the start of the record.
 #[derive(Debug)]
-struct Places {
+struct NumberPlaces {
     /// Numbers of more than one byte, with their sizes.
     numbers: Vec<(u8, u8)>,
     /// Event IDs.
@@ -274,7 +274,7 @@ struct Places {
 
 /// The places by type in all forms of MMAP2: with an inode or a build ID, with `prot` and `flags`
 /// or without them.
-static PLACES: LazyLock<Vec<[[Option<Places>; 2]; 2]>> = LazyLock::new(|| {
+static PLACES: LazyLock<Vec<[[Option<NumberPlaces>; 2]; 2]>> = LazyLock::new(|| {
     let types = 0..RecordType::HEADER_ATTR.0;
     let of = |number| {
         [false, true].map(|mmap2_with_build_id| {
@@ -284,17 +284,17 @@ static PLACES: LazyLock<Vec<[[Option<Places>; 2]; 2]>> = LazyLock::new(|| {
                     mmap2_without_protection,
                     ..DecodeContext::default()
                 };
-                Places::declared(RecordType(number), layout)
+                NumberPlaces::declared(RecordType(number), layout)
             })
         })
     };
     types.map(of).collect()
 });
 
-impl Places {
+impl NumberPlaces {
     /// Returns the places in `raw`, in whose bytes the trailer starts at `end`.
     #[inline]
-    fn of(raw: &RawRecord<'_>, end: usize, has_build_id: bool) -> Option<&'static Places> {
+    fn of(raw: &RawRecord<'_>, end: usize, has_build_id: bool) -> Option<&'static NumberPlaces> {
         if !raw.kind.has_fixed_places() {
             return None;
         }
@@ -308,7 +308,7 @@ impl Places {
     }
 
     /// Returns the places that the declaration of the type implies.
-    fn declared(kind: RecordType, layout: DecodeContext) -> Option<Places> {
+    fn declared(kind: RecordType, layout: DecodeContext) -> Option<NumberPlaces> {
         if !kind.has_fixed_places() {
             return None;
         }
@@ -318,7 +318,7 @@ impl Places {
             ..layout
         };
         let (body, _) = Body::decode(kind, &zeros, Endian::Little, layout).ok()?;
-        let mut places = Places {
+        let mut places = NumberPlaces {
             numbers: vec![(0, 4), (4, 2), (6, 2)],
             ids: Vec::new(),
             end: RecordHeader::SIZE,
@@ -330,7 +330,7 @@ impl Places {
     }
 }
 
-impl Visitor for Places {
+impl Visitor for NumberPlaces {
     fn begin(&mut self, _: &'static str) {}
     fn begin_list(&mut self, _: &'static str, _: usize) {
         self.is_other = true;
@@ -367,17 +367,17 @@ mod tests {
     #[test]
     fn places_follow_from_declarations() {
         for info in TABLE.iter().filter(|info| info.kind.has_fixed_places()) {
-            let places = Places::declared(info.kind, DecodeContext::default());
+            let places = NumberPlaces::declared(info.kind, DecodeContext::default());
             assert!(places.is_some(), "{}", info.name);
         }
         let layout = DecodeContext::default();
         let with_id = layout.with_mmap2_with_build_id(true);
         let without = layout.with_mmap2_without_protection(true);
-        let form = |layout| Places::declared(RecordType::MMAP2, layout).expect("a form");
+        let form = |layout| NumberPlaces::declared(RecordType::MMAP2, layout).expect("a form");
         let (mmap2, with, without) = (form(layout), form(with_id), form(without));
         assert_eq!((mmap2.end, with.end, without.end), (72, 72, 64));
         assert!(mmap2.numbers.len() > with.numbers.len() && mmap2.has_text);
-        let lost = Places::declared(RecordType::LOST, layout).expect("a form");
+        let lost = NumberPlaces::declared(RecordType::LOST, layout).expect("a form");
         assert_eq!(
             (&lost.ids[..], lost.end, lost.has_text),
             (&[8][..], 24, false)

@@ -31,14 +31,14 @@ pub struct Event {
 /// HEADER_EVENT_TYPE records, and of a recording without these perf makes some up from the
 /// attributes. [`EventNames`](crate::names::EventNames) does all of this.
 #[derive(Debug, Clone, Default)]
-pub struct Events(Arc<Table>);
+pub struct Events(Arc<EventTable>);
 
 #[derive(Debug, Clone, Default)]
-struct Table {
+struct EventTable {
     list: Vec<Event>,
     /// Record forms, and the index of the form of each event: adjacent events with equal forms
     /// share one.
-    forms: Vec<Form>,
+    forms: Vec<RecordForm>,
     form_of: Vec<usize>,
     by_id: EventsById,
     position: IdPosition,
@@ -100,15 +100,15 @@ impl EventsById {
 
 /// Form of the records of an event.
 #[derive(Debug, Clone)]
-struct Form {
+struct RecordForm {
     layout: DecodeContext,
     offsets: SampleOffsets,
     trailer: TrailerForm,
 }
 
-impl Table {
+impl EventTable {
     #[inline]
-    fn form(&self, event: usize) -> Option<&Form> {
+    fn form(&self, event: usize) -> Option<&RecordForm> {
         self.forms.get(*self.form_of.get(event)?)
     }
 }
@@ -160,7 +160,7 @@ impl Events {
 
     /// Appends an event.
     pub fn push(&mut self, event: Event) {
-        let Table {
+        let EventTable {
             list,
             forms,
             form_of,
@@ -179,7 +179,7 @@ impl Events {
         *request_build_ids |= event.attr.flags.build_id() != 0;
         let layout = DecodeContext::of_attr(&event.attr).with_requests_build_ids(false);
         if forms.last().is_none_or(|form| form.layout != layout) {
-            forms.push(Form {
+            forms.push(RecordForm {
                 layout,
                 offsets: SampleOffsets::of(&layout),
                 trailer: TrailerForm::of(&layout),
@@ -340,7 +340,7 @@ impl Events {
 
     /// Returns the form of `record`: that of its event, or of the first event if the ID is unknown.
     #[inline]
-    fn form_of(&self, record: &RawRecord<'_>) -> Option<&Form> {
+    fn form_of(&self, record: &RawRecord<'_>) -> Option<&RecordForm> {
         match self.0.forms.as_slice() {
             [form] => Some(form),
             _ => self.0.form(self.of_record(record).unwrap_or(0)),

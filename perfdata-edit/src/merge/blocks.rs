@@ -14,7 +14,7 @@ const SIZE: usize = 128 << 10;
 #[derive(Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    records: Vec<Place>,
+    records: Vec<RecordPlace>,
     /// Index of the current record, and the offset of its first byte.
     at: usize,
     start: usize,
@@ -22,7 +22,7 @@ pub(super) struct Block {
 
 /// A record in a block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct RecordPlace {
     pub(super) kind: RecordType,
     /// Whether the record has a time.
     pub(super) has_time: bool,
@@ -48,7 +48,7 @@ impl Block {
 
     /// Returns the current record's place; `None` after the last record.
     #[inline]
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&RecordPlace> {
         self.records.get(self.at)
     }
 
@@ -197,7 +197,7 @@ impl Changed {
                     return Err(error);
                 }
             }
-            block.records.push(Place {
+            block.records.push(RecordPlace {
                 kind: record.kind,
                 has_time: self.has_time,
                 time: self.time,

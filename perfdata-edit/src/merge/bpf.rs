@@ -7,7 +7,7 @@ use perfdata_core::wire::{Counted, Wire};
 use perfdata_core::{Endian, Recording};
 
 use super::changes::Changes;
-use super::checks::{Part, refused};
+use super::checks::{CheckedInput, refused};
 use super::features::set_unless_equal;
 use perfdata_convert::error::Result;
 
@@ -16,7 +16,7 @@ use perfdata_convert::error::Result;
 /// # Errors
 /// Two recordings have different programs or types with one ID.
 pub(super) fn unite(
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     changes: &[Changes],
     recording: &mut Recording,
 ) -> Result<()> {

@@ -7,13 +7,13 @@ use perfdata_core::feature::{BuildIdEntry, BuildIds, Feature, FeatureId, Section
 use perfdata_core::record::CpuMode;
 
 use super::changes::Changes;
-use super::checks::Part;
+use super::checks::CheckedInput;
 use super::features::set_unless_equal;
 use perfdata_convert::error::Result;
 use perfdata_convert::support::text::escaped;
 
 /// What an entry is about: process (of a guest), CPU mode, and file.
-type Key = (Option<i32>, u16, Vec<u8>);
+type BuildIdKey = (Option<i32>, u16, Vec<u8>);
 
 /// Unites the tables. A file with different build IDs is left out: the table knows files by name
 /// only.
@@ -21,14 +21,14 @@ type Key = (Option<i32>, u16, Vec<u8>);
 /// # Errors
 /// The table cannot be encoded.
 pub(super) fn unite(
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     changes: &[Changes],
     recording: &mut Recording,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    let mut entries: Vec<(Key, BuildIdEntry)> = Vec::new();
-    let mut known: HashMap<Key, Vec<u8>> = HashMap::new();
-    let mut contradictory: HashSet<Key> = HashSet::new();
+    let mut entries: Vec<(BuildIdKey, BuildIdEntry)> = Vec::new();
+    let mut known: HashMap<BuildIdKey, Vec<u8>> = HashMap::new();
+    let mut contradictory: HashSet<BuildIdKey> = HashSet::new();
     let mut has_table = false;
     for (part, change) in parts.iter().zip(changes) {
         let Some(Ok(Section {

@@ -13,7 +13,7 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::support::text::escaped;
 
 /// One of the recordings.
-pub(super) struct Part<'a> {
+pub(super) struct CheckedInput<'a> {
     pub(super) name: &'a str,
     pub(super) recording: &'a Recording,
     pub(super) survey: &'a Survey,
@@ -39,7 +39,7 @@ pub(super) fn differ(what: &str, a: (&str, &str), b: (&str, &str)) -> Error {
 ///
 /// # Errors
 /// The recordings cannot be merged.
-pub(super) fn check(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
+pub(super) fn check(merge: &Merge, parts: &[CheckedInput<'_>]) -> Result<()> {
     for part in parts {
         if part.recording.events.is_empty() {
             return Err(refused(format!("{}: there are no events", part.name)));
@@ -96,7 +96,7 @@ pub(super) fn check(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
 }
 
 /// Checks that at most one recording has AUX data, whose decoders know only one machine and clock.
-fn check_aux_clock(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
+fn check_aux_clock(merge: &Merge, parts: &[CheckedInput<'_>]) -> Result<()> {
     let mut with = parts.iter().filter(|part| part.survey.has_aux);
     let Some(first) = with.next() else {
         return Ok(());
@@ -122,7 +122,11 @@ fn check_aux_clock(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
 
 /// Checks that nothing changes that AUX data or their description contain: the addresses of the
 /// kernel, and the type of the event of the traces.
-pub(super) fn check_aux(parts: &[Part<'_>], changes: &[Changes], moves: &[Moves]) -> Result<()> {
+pub(super) fn check_aux(
+    parts: &[CheckedInput<'_>],
+    changes: &[Changes],
+    moves: &[Moves],
+) -> Result<()> {
     for ((part, changes), moves) in parts.iter().zip(changes).zip(moves) {
         if !part.survey.has_aux {
             continue;
@@ -153,7 +157,11 @@ pub(super) fn is_timed(events: &Events) -> bool {
 }
 
 /// Checks that a value is the same in all recordings that have it.
-fn same(parts: &[Part<'_>], what: &str, value: impl Fn(&Part<'_>) -> Option<String>) -> Result<()> {
+fn same(
+    parts: &[CheckedInput<'_>],
+    what: &str,
+    value: impl Fn(&CheckedInput<'_>) -> Option<String>,
+) -> Result<()> {
     let mut first: Option<(&str, String)> = None;
     for part in parts {
         let Some(value) = value(part) else {
@@ -201,7 +209,7 @@ pub(super) fn clock(events: &Events) -> String {
 ///
 /// # Errors
 /// The recording has no CLOCK_DATA, or only zeros, as `perf stat record` writes them.
-pub(super) fn wall_offset(part: &Part<'_>) -> Result<i128> {
+pub(super) fn wall_offset(part: &CheckedInput<'_>) -> Result<i128> {
     match part.recording.feature(FeatureId::CLOCK_DATA) {
         Some(Ok(Section {
             value: Feature::ClockData(data),

@@ -15,17 +15,17 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Events, Result};
 
 /// The event ID, and the thread if the event is inherited.
-type Key = (u64, Option<u32>);
+type CounterKey = (u64, Option<u32>);
 
 /// The counters so far.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// The last values in the inputs, by the index of the input.
-    last: HashMap<(usize, Key), u64, RandomState>,
+    last: HashMap<(usize, CounterKey), u64, RandomState>,
     /// The last values in the result.
-    merged: HashMap<Key, u64, RandomState>,
+    merged: HashMap<CounterKey, u64, RandomState>,
     /// The counters of the current sample.
-    sample: Vec<(Key, u64)>,
+    sample: Vec<(CounterKey, u64)>,
 }
 
 /// Bytes of memory for a counter.

@@ -58,7 +58,7 @@ impl Unit {
     }
 
     /// Returns the names of the events, if all have one.
-    fn names(&self) -> Names {
+    fn names(&self) -> UnitNames {
         let names = self.events.iter();
         names
             .map(|own| Some(own.name.as_ref()?.text().to_vec()))
@@ -67,16 +67,16 @@ impl Unit {
 }
 
 /// The names of the events of a unit.
-type Names = Option<Vec<Vec<u8>>>;
+type UnitNames = Option<Vec<Vec<u8>>>;
 
 /// The units so far, by attributes and names. A unit without names is equal to one with any.
 #[derive(Default)]
-struct Known {
-    units: HashMap<(Vec<u8>, Names), Vec<usize>>,
+struct KnownUnits {
+    units: HashMap<(Vec<u8>, UnitNames), Vec<usize>>,
     any_name: HashMap<Vec<u8>, Vec<usize>>,
 }
 
-impl Known {
+impl KnownUnits {
     fn add(&mut self, unit: &Unit, at: usize) -> Result<()> {
         let attrs = unit.attrs()?;
         self.any_name.entry(attrs.clone()).or_default().push(at);
@@ -86,7 +86,7 @@ impl Known {
     }
 
     /// Returns the first unit that is equal to `unit` and not in `taken`.
-    fn find(&self, unit: &Unit, taken: &mut Taken) -> Result<Option<usize>> {
+    fn find(&self, unit: &Unit, taken: &mut TakenUnits) -> Result<Option<usize>> {
         let attrs = unit.attrs()?;
         let Some(names) = unit.names() else {
             let all = self.any_name.get(&attrs);
@@ -107,14 +107,14 @@ impl Known {
 
 /// The units that a recording has found: two equal events of one recording stay two.
 #[derive(Default)]
-struct Taken {
+struct TakenUnits {
     units: HashSet<usize>,
     /// Number of units of each list that were looked at.
-    from: HashMap<(Vec<u8>, Names), usize>,
+    from: HashMap<(Vec<u8>, UnitNames), usize>,
 }
 
-impl Taken {
-    fn first(&mut self, key: (Vec<u8>, Names), all: &[usize]) -> Option<usize> {
+impl TakenUnits {
+    fn first(&mut self, key: (Vec<u8>, UnitNames), all: &[usize]) -> Option<usize> {
         let from = self.from.entry(key).or_default();
         while let Some(&at) = all.get(*from) {
             *from = from.saturating_add(1);
@@ -154,7 +154,7 @@ pub(super) fn unite(
         .unwrap_or(0);
     let mut pmus: Vec<PmuMapping> = Vec::new();
     let mut units: Vec<Unit> = Vec::new();
-    let mut known = Known::default();
+    let mut known = KnownUnits::default();
     let mut changes = vec![Changes::default(); models.len()];
     // The united event of each ID, and of each event of each recording.
     let mut owner: HashMap<u64, (usize, usize)> = HashMap::new();
@@ -166,7 +166,7 @@ pub(super) fn unite(
         change.has_other_types = !types.is_empty();
         let own = units_of(model, size, &types)?;
         let mut added = units.len();
-        let mut taken = Taken::default();
+        let mut taken = TakenUnits::default();
         let mut places = Vec::with_capacity(own.len());
         for unit in &own {
             places.push(match known.find(unit, &mut taken)? {

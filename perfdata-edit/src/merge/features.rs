@@ -7,7 +7,7 @@ use perfdata_core::wire::{Counted, HeaderString};
 use perfdata_core::{Events, Recording};
 
 use super::changes::Changes;
-use super::checks::{Part, refused, text};
+use super::checks::{CheckedInput, refused, text};
 use super::events::{UnitedEvents, described};
 use super::{Align, Merge, bpf, build_ids, pmus, tracing};
 use perfdata_convert::error::Result;
@@ -34,7 +34,7 @@ pub(super) struct United {
 /// Sections contradict each other, or cannot be encoded.
 pub(super) fn unite(
     merge: &Merge,
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     events: UnitedEvents,
     changes: &[Changes],
 ) -> Result<United> {
@@ -96,7 +96,7 @@ pub(super) fn unite(
 /// Takes each section of the first recording that has it, except those that are made from all.
 fn take_first(
     merge: &Merge,
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     recording: &mut Recording,
     notes: &mut Vec<String>,
 ) {
@@ -183,7 +183,7 @@ pub(super) fn cpus_of(recording: &Recording) -> Option<NrCpus> {
 }
 
 /// Raises NRCPUS, so that perf accepts all CPU numbers.
-fn unite_cpus(merge: &Merge, parts: &[Part<'_>], recording: &mut Recording) -> Result<()> {
+fn unite_cpus(merge: &Merge, parts: &[CheckedInput<'_>], recording: &mut Recording) -> Result<()> {
     let mut all = parts.iter().filter_map(|part| cpus_of(part.recording));
     let Some(first) = all.next() else {
         return Ok(());
@@ -212,7 +212,7 @@ fn unite_cpus(merge: &Merge, parts: &[Part<'_>], recording: &mut Recording) -> R
 /// Updates the sections with times.
 fn unite_times(
     merge: &Merge,
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     changes: &[Changes],
     recording: &mut Recording,
     notes: &mut Vec<String>,
@@ -222,7 +222,7 @@ fn unite_times(
         Some((change.time_of(first), change.time_of(last)))
     });
     let range = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let has_times = |part: &Part<'_>| {
+    let has_times = |part: &CheckedInput<'_>| {
         part.recording
             .features
             .contains_key(&FeatureId::SAMPLE_TIME)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 
 use super::changes::Moves;
-use super::checks::{Part, differ, is_of_kernel, refused};
+use super::checks::{CheckedInput, differ, is_of_kernel, refused};
 use super::survey::{KERNEL, KernelMap};
 use super::{Align, Merge, checks};
 use perfdata_convert::error::{Result, Step};
@@ -17,7 +17,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns the build ID of the kernel.
-fn build_id(part: &Part<'_>) -> Option<Vec<u8>> {
+fn build_id(part: &CheckedInput<'_>) -> Option<Vec<u8>> {
     let of_map = part
         .survey
         .kernel
@@ -49,7 +49,7 @@ fn build_id(part: &Part<'_>) -> Option<Vec<u8>> {
 /// # Errors
 /// The recordings are of different kernels, or of one kernel at different addresses without
 /// permission to move it.
-pub(super) fn moves(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<Moves>> {
+pub(super) fn moves(merge: &Merge, parts: &[CheckedInput<'_>]) -> Result<Vec<Moves>> {
     let mut all = vec![Moves::default(); parts.len()];
     // The kernel ID may be known of other recordings than the address.
     let mut known: Option<(&str, Vec<u8>)> = None;
@@ -116,9 +116,9 @@ pub(super) fn moves(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<Moves>> {
 
 /// Returns the moves from the kernel `own` of `part` to `kernel` of `first`, module by module.
 fn moves_of(
-    first: &Part<'_>,
+    first: &CheckedInput<'_>,
     kernel: &KernelMap,
-    part: &Part<'_>,
+    part: &CheckedInput<'_>,
     own: &KernelMap,
 ) -> Result<Moves> {
     let mut moves = Moves::default();

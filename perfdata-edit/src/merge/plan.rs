@@ -11,7 +11,7 @@ use perfdata_core::{Error, Events, Recording};
 
 use super::blocks::{Blocks, Changed};
 use super::changes::Changes;
-use super::checks::{self, Part, refused};
+use super::checks::{self, CheckedInput, refused};
 use super::lane::{Lane, LanePlan};
 use super::prepare::{Prepared, again, named, prepared, surveyed};
 use super::sideband::{Opening, Sideband, thread_of};
@@ -73,7 +73,7 @@ impl Plan {
             ready.push((name, input));
         }
         let ready = surveyed(ready, limits.unwrap_or_default())?;
-        let parts: Vec<Part<'_>> = ready.iter().map(Prepared::part).collect();
+        let parts: Vec<CheckedInput<'_>> = ready.iter().map(Prepared::part).collect();
         checks::check(&merge, &parts)?;
         let moves = kernel::moves(&merge, &parts)?;
         let shifts = shifts(&merge, &parts)?;
@@ -265,8 +265,8 @@ impl Combined for Plan {
 const MOST_THREADS: usize = 8;
 
 impl Prepared {
-    fn part(&self) -> Part<'_> {
-        Part {
+    fn part(&self) -> CheckedInput<'_> {
+        CheckedInput {
             name: &self.name,
             recording: &self.recording,
             survey: &self.survey,
@@ -283,7 +283,7 @@ struct Offsets {
 
 impl Offsets {
     /// Sets the offsets of the next recording.
-    fn apply(&mut self, part: &Part<'_>, change: &mut Changes) -> Result<()> {
+    fn apply(&mut self, part: &CheckedInput<'_>, change: &mut Changes) -> Result<()> {
         let Some(cpus) = features::cpus_of(part.recording) else {
             return Err(refused(format!(
                 "{}: there is no NRCPUS, so its CPUs cannot be told from those of other machines",
@@ -313,7 +313,7 @@ impl Offsets {
 ///
 /// # Errors
 /// The times cannot be aligned in this way.
-fn shifts(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<i128>> {
+fn shifts(merge: &Merge, parts: &[CheckedInput<'_>]) -> Result<Vec<i128>> {
     let range = |survey: &Survey| {
         let (first, last) = survey.spans.range()?;
         Some((i128::from(first), i128::from(last)))
@@ -382,7 +382,11 @@ fn shifts(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<i128>> {
 }
 
 /// Returns the recording whose TIME_CONV is kept.
-fn time_conv_of(merge: &Merge, parts: &[Part<'_>], notes: &mut Vec<String>) -> Option<usize> {
+fn time_conv_of(
+    merge: &Merge,
+    parts: &[CheckedInput<'_>],
+    notes: &mut Vec<String>,
+) -> Option<usize> {
     let mut all = parts
         .iter()
         .enumerate()
@@ -397,7 +401,7 @@ fn time_conv_of(merge: &Merge, parts: &[Part<'_>], notes: &mut Vec<String>) -> O
 
 /// Returns for each input the first input that is a part of the same recording. The kernel gives each
 /// ID to one event between two boots, so parts of a recording are those with the same event IDs.
-fn recordings_of(parts: &[Part<'_>]) -> Vec<usize> {
+fn recordings_of(parts: &[CheckedInput<'_>]) -> Vec<usize> {
     let mut by_id: HashMap<u64, (usize, &Attr)> = HashMap::new();
     let mut recordings = Vec::with_capacity(parts.len());
     for (at, part) in parts.iter().enumerate() {
@@ -418,7 +422,7 @@ fn recordings_of(parts: &[Part<'_>]) -> Vec<usize> {
 /// Returns the start of each input in the result, and what is decided about it. `recordings` says which
 /// inputs are parts of one recording.
 fn lane_plans(
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     changes: &[Changes],
     recordings: &[usize],
     time_conv: Option<usize>,
@@ -491,7 +495,7 @@ fn moved(change: &Changes, range: Option<(u64, u64)>) -> Option<(u64, u64)> {
 /// Finds the gaps: where all parts of recordings that started before have ended.
 ///
 /// There is none between parts of a recording.
-fn find_gaps(parts: &[Part<'_>], recordings: &[usize], plans: &mut [(u64, LanePlan)]) {
+fn find_gaps(parts: &[CheckedInput<'_>], recordings: &[usize], plans: &mut [(u64, LanePlan)]) {
     // Of each part of each recording: the start, the recording, the time of the gap before it, and
     // the last moment.
     let mut all = Vec::new();

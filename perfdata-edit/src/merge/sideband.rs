@@ -9,12 +9,12 @@ use perfdata_core::{Endian, Events, Result};
 
 /// The process and thread that a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Thread {
+pub(super) struct ThreadOfRecord {
     pub(super) pid: u32,
     pub(super) tid: u32,
 }
 
-impl Thread {
+impl ThreadOfRecord {
     /// Returns whether this is the "process" of the kernel's mappings.
     pub(super) fn is_kernel(self) -> bool {
         self.pid == KERNEL
@@ -25,7 +25,7 @@ impl Thread {
 const KERNEL: u32 = u32::MAX;
 
 /// Returns the thread that a record about tasks or mappings is about.
-pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<Thread>> {
+pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<ThreadOfRecord>> {
     if !matches!(
         raw.kind,
         RecordType::COMM
@@ -45,7 +45,7 @@ pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<T
         Body::Namespaces(record) => Some((record.pid, record.tid)),
         _ => None,
     }
-    .map(|(pid, tid)| Thread { pid, tid }))
+    .map(|(pid, tid)| ThreadOfRecord { pid, tid }))
 }
 
 /// The records of an input about what existed before it, as they are in the result.
@@ -53,7 +53,7 @@ pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<T
 pub(super) struct Opening {
     records: Vec<Vec<u8>>,
     /// The thread of each.
-    threads: Vec<Option<Thread>>,
+    threads: Vec<Option<ThreadOfRecord>>,
     /// What they say of each process, without trailers and FORK records: those of threads that
     /// other inputs know are left out.
     processes: HashMap<u32, Vec<u8>>,

@@ -8,7 +8,7 @@ use perfdata_core::feature::tracing::{EventSystem, File, TracingBody};
 use perfdata_core::feature::{Feature, FeatureId, TracingData};
 use perfdata_core::wire::{CStr, Counted};
 
-use super::checks::{Part, differ, refused};
+use super::checks::{CheckedInput, differ, refused};
 use super::features::set_unless_equal;
 use perfdata_convert::error::Result;
 use perfdata_convert::leftover::without_place;
@@ -18,7 +18,7 @@ use perfdata_convert::leftover::without_place;
 /// # Errors
 /// Two recordings describe an event, or the head of all events, in different ways.
 pub(super) fn unite(
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
     recording: &mut Recording,
     notes: &mut Vec<String>,
 ) -> Result<()> {
@@ -96,9 +96,9 @@ fn text(bytes: &[u8]) -> String {
 fn add(
     name: &str,
     known: &mut TracingBody,
-    part: &Part<'_>,
+    part: &CheckedInput<'_>,
     own: TracingBody,
-    parts: &[Part<'_>],
+    parts: &[CheckedInput<'_>],
 ) -> Result<bool> {
     let mut is_changed = false;
     let mut systems: Vec<(CStr, Vec<File<u64>>)> = std::mem::take(&mut known.systems)
@@ -189,7 +189,7 @@ fn line(format: &[u8], key: &str) -> String {
 }
 
 /// Returns whether any recording has an event with one of these numbers.
-fn is_used(parts: &[Part<'_>], ids: &[String]) -> bool {
+fn is_used(parts: &[CheckedInput<'_>], ids: &[String]) -> bool {
     let mut events = parts.iter().flat_map(|part| part.recording.events.iter());
     events.any(|event| {
         event.attr.kind == EventType::TRACEPOINT && ids.contains(&event.attr.config.to_string())

@@ -69,13 +69,13 @@ pub(super) fn apply(record: &Auxtrace, cut: Cut) -> Auxtrace {
 #[derive(Debug, Default)]
 pub(super) struct AuxCuts {
     /// In the order of the input; empty if everything is kept.
-    pieces: Vec<Piece>,
+    pieces: Vec<AuxPayload>,
     queues: Vec<Queue>,
 }
 
 /// The payload of an AUXTRACE record.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct AuxPayload {
     /// Index of its queue.
     queue: usize,
     /// Offset in the data of its queue.
@@ -252,10 +252,10 @@ impl Pass {
         });
         let start = queues.get(queue).map_or(0, |queue| queue.search.at());
         let len = record.size;
-        pieces.push(Piece { queue, start, len });
+        pieces.push(AuxPayload { queue, start, len });
         let held = pieces
             .len()
-            .saturating_mul(size_of::<Piece>())
+            .saturating_mul(size_of::<AuxPayload>())
             .saturating_add(
                 queues.len().saturating_mul(
                     count

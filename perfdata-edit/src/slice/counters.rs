@@ -18,19 +18,19 @@ use perfdata_convert::pipeline::to_parts::PartNumber;
 
 /// The counters so far.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct SlicedCounters {
     /// The last values in the input.
-    last: HashMap<Key, u64, RandomState>,
+    last: HashMap<SlicedCounter, u64, RandomState>,
     /// The sums of the differences of all samples of a part.
-    sums: HashMap<(PartNumber, Key), u64, RandomState>,
+    sums: HashMap<(PartNumber, SlicedCounter), u64, RandomState>,
     /// Number of samples with changed values.
     changed: u64,
 }
 
 /// The event ID, and the thread if the event is inherited.
-type Key = (u64, Option<u32>);
+type SlicedCounter = (u64, Option<u32>);
 
-impl Counters {
+impl SlicedCounters {
     /// Sets the values of a sample for one of its parts; [`pass`](Self::pass) then notes its own ones.
     /// Returns whether a value changed.
     pub(super) fn set_for(
@@ -65,7 +65,7 @@ impl Counters {
         self.note_values(counters.map(|(id, value)| ((id.or(own).unwrap_or(0), thread), value)));
     }
 
-    fn note_values(&mut self, values: impl Iterator<Item = (Key, u64)>) {
+    fn note_values(&mut self, values: impl Iterator<Item = (SlicedCounter, u64)>) {
         self.last.extend(values);
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn kept(samples: &[(u32, u64, bool)], is_inherited: bool) -> Vec<u64> {
-        let mut counters = Counters::default();
+        let mut counters = SlicedCounters::default();
         let mut values = Vec::new();
         for &(tid, value, is_kept) in samples {
             let mut sample = sample(tid, value);

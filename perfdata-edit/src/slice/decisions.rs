@@ -11,7 +11,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use super::by::By;
 use super::numbers::Bits;
 use super::parts::Key;
-use super::processes::Names;
+use super::processes::FileNames;
 use super::tasks::Tasks;
 use super::time_ranges::TimeRange;
 use perfdata_convert::count::number_of;
@@ -34,7 +34,7 @@ pub(crate) struct Decisions {
     /// name threads of other parts, which do not contain them.
     pub(super) related_samples: u64,
     /// Names of all mappings.
-    pub(super) names: Names,
+    pub(super) names: FileNames,
     /// Whether there are LOST_SAMPLES records, and AUX data.
     pub(super) has_lost_samples: bool,
     pub(super) has_aux_data: bool,

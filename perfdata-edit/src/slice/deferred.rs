@@ -11,18 +11,18 @@ use foldhash::fast::RandomState;
 use perfdata_convert::pipeline::to_parts::PartNumber;
 
 /// Thread ID and cookie.
-type Key = (u32, u64);
+type Cookie = (u32, u64);
 
 /// The samples that wait for their user callchain.
 #[derive(Debug)]
 pub(super) struct Deferred {
-    waiting: HashMap<Key, Waiting, RandomState>,
+    waiting: HashMap<Cookie, WaitingSample, RandomState>,
     /// Whether samples are decided after their callchains.
     is_late: bool,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingSample {
     /// The parts that contain samples which wait; none if these samples are dropped.
     parts: Vec<PartNumber>,
     /// The records with the callchain, if samples are decided later.
@@ -49,7 +49,7 @@ impl Deferred {
     }
 
     /// Adds a sample, with its part if it is not dropped.
-    pub(super) fn sample(&mut self, key: Key, part: Option<PartNumber>) {
+    pub(super) fn sample(&mut self, key: Cookie, part: Option<PartNumber>) {
         let parts = &mut self.waiting.entry(key).or_default().parts;
         if let Some(part) = part.filter(|part| !parts.contains(part)) {
             parts.push(part);
@@ -57,7 +57,7 @@ impl Deferred {
     }
 
     /// Adds a record with a callchain.
-    pub(super) fn chain(&mut self, key: Key, number: u64) -> Chain {
+    pub(super) fn chain(&mut self, key: Cookie, number: u64) -> Chain {
         if self.is_late {
             self.waiting.entry(key).or_default().records.push(number);
             return Chain::Later;

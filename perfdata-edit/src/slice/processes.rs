@@ -22,7 +22,7 @@ pub(super) struct Processes {
     /// The process that has a process ID now, and the process of each living thread.
     by_pid: HashMap<(Machine, u32), usize>,
     by_tid: HashMap<(Machine, u32), usize>,
-    names: Names,
+    names: FileNames,
     /// Size of all records of processes that have not ended, in bytes.
     living: u64,
     /// Size of the lists of record numbers in bytes.
@@ -47,7 +47,7 @@ struct Process {
 
 /// File names of mappings.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct FileNames {
     names: IndexSet<Box<[u8]>, RandomState>,
     bytes: usize,
 }
@@ -193,7 +193,7 @@ impl Processes {
     }
 
     /// Returns the names of all mappings.
-    pub(super) fn into_names(self) -> Names {
+    pub(super) fn into_names(self) -> FileNames {
         self.names
     }
 
@@ -277,7 +277,7 @@ impl Processes {
     }
 }
 
-impl Names {
+impl FileNames {
     /// Returns the number of a name, if there is a mapping with it.
     pub(super) fn find(&self, name: &[u8]) -> Option<u64> {
         self.names.get_index_of(name).map(|at| at as u64)

@@ -8,7 +8,7 @@ use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{Body, RawRecord, RecordType};
 
 use super::aux_cuts::{self, AuxCuts, Cut};
-use super::counters::{self, Counters};
+use super::counters::{self, SlicedCounters};
 use super::decisions::{Decisions, PartKey, SHARED};
 use super::survey;
 use perfdata_convert::error::Result;
@@ -33,7 +33,7 @@ pub(super) struct Router {
     cuts: AuxCuts,
     /// Whether the recording has samples with counter values.
     has_counters: bool,
-    counters: Counters,
+    counters: SlicedCounters,
     /// Number of records so far, and of those that are not samples.
     number: u64,
     ordinal: u64,
@@ -75,7 +75,7 @@ impl Router {
         Ok(Router {
             cuts,
             has_counters: events.any(|event| has_counters(event.attr.sample_type)),
-            counters: Counters::default(),
+            counters: SlicedCounters::default(),
             number: 0,
             ordinal: 0,
             // The first round is kept even if it is empty.

@@ -14,7 +14,7 @@ const MOST: u64 = 2 << 20;
 
 /// Consecutive samples.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct SampleRun {
     /// Number of the first record, and number of records.
     first: u64,
     count: u64,
@@ -23,7 +23,7 @@ struct Run {
     end: u64,
 }
 
-impl Run {
+impl SampleRun {
     fn len(&self) -> u64 {
         self.end.saturating_sub(self.offset)
     }
@@ -32,8 +32,8 @@ impl Run {
 /// The runs of a file.
 #[derive(Debug, Default)]
 pub(super) struct SampleRuns {
-    runs: Vec<Run>,
-    current: Run,
+    runs: Vec<SampleRun>,
+    current: SampleRun,
 }
 
 impl SampleRuns {
@@ -43,7 +43,7 @@ impl SampleRuns {
         let end = record.offset.saturating_add(record.bytes.len() as u64);
         if record.offset != self.current.end || self.current.len() >= MOST {
             self.keep();
-            self.current = Run {
+            self.current = SampleRun {
                 first: number,
                 count: 0,
                 offset: record.offset,
@@ -62,7 +62,7 @@ impl SampleRuns {
 
     /// Returns the memory use in bytes.
     pub(super) fn held(&self) -> usize {
-        self.runs.capacity().saturating_mul(size_of::<Run>())
+        self.runs.capacity().saturating_mul(size_of::<SampleRun>())
     }
 
     /// Returns the runs whose records are all in `dropped`. `times` are those of all samples.

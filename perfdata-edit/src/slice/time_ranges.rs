@@ -50,10 +50,10 @@ impl TimeRange {
 /// # Ok::<(), perfdata_convert::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct TimeRanges(Form);
+pub struct TimeRanges(RangeForm);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Form {
+enum RangeForm {
     /// Start and end in nanoseconds; 0 if there is none.
     Absolute(Vec<(u64, u64)>),
     /// Start and end as parts of the time from the first sample to the last one, 0 to 1.
@@ -65,9 +65,9 @@ impl FromStr for TimeRanges {
 
     fn from_str(text: &str) -> Result<Self> {
         let form = if text.contains('%') {
-            parts(text).map(Form::Parts)
+            parts(text).map(RangeForm::Parts)
         } else {
-            absolute(text).map(Form::Absolute)
+            absolute(text).map(RangeForm::Absolute)
         };
         let why =
             |why: String| Error::Usage(format!("{text:?} is not a list of time ranges: {why}"));
@@ -78,7 +78,7 @@ impl FromStr for TimeRanges {
 impl TimeRanges {
     /// Returns whether the ranges depend on the times of the first and the last sample.
     pub fn need_bounds(&self) -> bool {
-        matches!(self.0, Form::Parts(_))
+        matches!(self.0, RangeForm::Parts(_))
     }
 
     /// Returns the ranges on the recording's clock, if its samples have the times `bounds`. With
@@ -86,14 +86,14 @@ impl TimeRanges {
     pub fn resolve(&self, bounds: &SampleTime, relative: bool) -> Vec<TimeRange> {
         let offset = if relative { bounds.first } else { 0 };
         match &self.0 {
-            Form::Absolute(ranges) => ranges
+            RangeForm::Absolute(ranges) => ranges
                 .iter()
                 .map(|&(start, end)| TimeRange {
                     start: start.saturating_add(offset),
                     end: (end > 0).then(|| end.saturating_add(offset)),
                 })
                 .collect(),
-            Form::Parts(parts) => parts.iter().map(|&part| part_of(part, bounds)).collect(),
+            RangeForm::Parts(parts) => parts.iter().map(|&part| part_of(part, bounds)).collect(),
         }
     }
 }

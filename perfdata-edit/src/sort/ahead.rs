@@ -21,7 +21,7 @@ pub(super) struct Ahead {
     /// Offset of the last record without a known time, except FINISHED_ROUND.
     last_untimed: Option<u64>,
     /// The oldest times from each offset on.
-    blocks: Blocks,
+    blocks: BlockTimes,
 }
 
 impl Ahead {
@@ -107,7 +107,7 @@ impl Pass {
 
 /// The oldest times of the blocks of an input. The number of blocks is bounded.
 #[derive(Debug)]
-struct Blocks {
+struct BlockTimes {
     /// Offset of the first record, and oldest time in the block; after [`close`](Self::close), in
     /// the block and all later ones.
     list: Vec<(u64, u64)>,
@@ -117,7 +117,7 @@ struct Blocks {
     at: usize,
 }
 
-impl Blocks {
+impl BlockTimes {
     /// Maximum number of blocks; twice as large blocks follow.
     const MOST: usize = 1 << 15;
 
@@ -168,9 +168,9 @@ impl Blocks {
     }
 }
 
-impl Default for Blocks {
+impl Default for BlockTimes {
     fn default() -> Self {
-        Blocks {
+        BlockTimes {
             list: Vec::new(),
             span: 64 << 10,
             at: 0,
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn blocks_know_the_oldest_time_from_an_offset_on() {
-        let mut blocks = Blocks {
+        let mut blocks = BlockTimes {
             span: 10,
-            ..Blocks::default()
+            ..BlockTimes::default()
         };
         for (offset, time) in [(100, 5), (105, 3), (110, 9), (119, 8), (120, 7), (140, 20)] {
             blocks.see(offset, time);
@@ -201,16 +201,16 @@ mod tests {
 
     #[test]
     fn the_number_of_blocks_is_bounded() {
-        let mut blocks = Blocks {
+        let mut blocks = BlockTimes {
             span: 1,
-            ..Blocks::default()
+            ..BlockTimes::default()
         };
-        for at in 0..5 * Blocks::MOST as u64 {
+        for at in 0..5 * BlockTimes::MOST as u64 {
             blocks.see(at, at + 1);
         }
         blocks.close();
-        assert!(blocks.list.len() <= Blocks::MOST);
-        for at in 0..5 * Blocks::MOST as u64 {
+        assert!(blocks.list.len() <= BlockTimes::MOST);
+        for at in 0..5 * BlockTimes::MOST as u64 {
             let oldest = blocks.oldest_from(at);
             assert!(oldest <= at + 1 && oldest + 2 * blocks.span > at);
         }

@@ -18,11 +18,11 @@ use perfdata_convert::error::Result;
 pub(crate) struct Waiting {
     endian: Endian,
     /// The records, each after its offset in the input. The first part has the number `first`.
-    parts: VecDeque<Part>,
+    parts: VecDeque<RecordBlock>,
     first: u32,
     /// The waiting records; those before `next` are released, and those before `sorted` are in
     /// order.
-    order: Vec<Entry>,
+    order: Vec<WaitingRecord>,
     next: usize,
     sorted: usize,
     /// The oldest time of those that are not yet sorted.
@@ -38,7 +38,7 @@ pub(crate) struct Waiting {
 
 /// Several records.
 #[derive(Debug, Default)]
-struct Part {
+struct RecordBlock {
     bytes: Vec<u8>,
     /// Number of records that are not released.
     live: usize,
@@ -46,7 +46,7 @@ struct Part {
 
 /// A record: its time, number of its part, and its position there.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct WaitingRecord {
     time: u64,
     part: u32,
     at: u32,
@@ -84,7 +84,7 @@ impl Waiting {
             let mut bytes = std::mem::take(&mut self.spare);
             bytes.reserve_exact(self.size.max(need));
             self.held += bytes.capacity();
-            self.parts.push_back(Part { bytes, live: 0 });
+            self.parts.push_back(RecordBlock { bytes, live: 0 });
         }
         self.endian = record.endian;
         let number = self.first.wrapping_add((self.parts.len() - 1) as u32);
@@ -95,7 +95,7 @@ impl Waiting {
         part.bytes.extend_from_slice(&record.offset.to_le_bytes());
         part.bytes.extend_from_slice(record.bytes);
         part.live += 1;
-        self.order.push(Entry {
+        self.order.push(WaitingRecord {
             time,
             part: number,
             at,
@@ -106,7 +106,7 @@ impl Waiting {
 
     /// Returns the memory use in bytes, including that of sorting.
     pub(crate) fn weight(&self) -> usize {
-        self.held + self.order.capacity() * size_of::<Entry>() * 3 / 2
+        self.held + self.order.capacity() * size_of::<WaitingRecord>() * 3 / 2
     }
 
     /// Returns whether a release is due: the records that were added since the last one are not
@@ -120,7 +120,7 @@ impl Waiting {
         let sorted = self
             .order
             .get(self.next..self.sorted)
-            .and_then(<[Entry]>::first)
+            .and_then(<[WaitingRecord]>::first)
             .map(|entry| entry.time);
         let fresh = (self.sorted < self.order.len()).then_some(self.oldest);
         sorted.into_iter().chain(fresh).min()
@@ -159,7 +159,7 @@ impl Waiting {
     /// Returns the oldest record and its time.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, RawRecord<'_>)> {
-        let &Entry { time, part, at } = self.order.get(self.next)?;
+        let &WaitingRecord { time, part, at } = self.order.get(self.next)?;
         let part = self.parts.get(part.wrapping_sub(self.first) as usize)?;
         let (offset, record) = part.bytes.get(at as usize..)?.split_first_chunk()?;
         let offset = u64::from_le_bytes(*offset);

@@ -17,7 +17,7 @@ use perfdata_convert::io::InputSource;
 use perfdata_convert::support::deferred_chains::Chains;
 
 /// Thread and cookie.
-type Key = (Option<u32>, u64);
+type ThreadCookie = (Option<u32>, u64);
 
 /// The deferred callchains of a recording.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Deferred {
     frames: u64,
     chains: Chains,
     /// The largest number of frames of the record that a sample shows.
-    shown: HashMap<Key, u64, RandomState>,
+    shown: HashMap<ThreadCookie, u64, RandomState>,
 }
 
 impl Deferred {
@@ -60,7 +60,8 @@ impl Deferred {
             let tid = sample.tid().map(|task| task.tid);
             let most = self.shown.entry((tid, cookie)).or_default();
             *most = left.max(*most);
-            let held = (self.shown.len() as u64).saturating_mul(size_of::<(Key, u64)>() as u64);
+            let held =
+                (self.shown.len() as u64).saturating_mul(size_of::<(ThreadCookie, u64)>() as u64);
             self.limits.check_metadata("deferred callchains", held)?;
         }
         Ok(())

@@ -32,13 +32,13 @@ pub(super) struct Changes {
     from: Events,
     to: Events,
     /// The changes of each event, and of any event.
-    each: Vec<Change>,
-    any: Change,
+    each: Vec<EventChange>,
+    any: EventChange,
 }
 
 /// The changes of the records of an event.
 #[derive(Debug, Clone, Copy, Default)]
-struct Change {
+struct EventChange {
     /// Its samples have other parts, its other records other trailers, its READ records one value
     /// instead of a group.
     layout: bool,
@@ -49,11 +49,11 @@ struct Change {
     stack: bool,
 }
 
-impl Change {
+impl EventChange {
     fn of(from: &Attr, to: &Attr) -> Self {
         let has = |part| to.sample_type.has(part);
         let trailer_len = |attr: &Attr| DecodeContext::of_attr(attr).trailer_len();
-        Change {
+        EventChange {
             layout: from.sample_type != to.sample_type,
             trailer: SampleId::len(from.sample_type) != SampleId::len(to.sample_type)
                 && trailer_len(from) > 0,
@@ -63,8 +63,8 @@ impl Change {
         }
     }
 
-    fn or(self, other: Change) -> Self {
-        Change {
+    fn or(self, other: EventChange) -> Self {
+        EventChange {
             layout: self.layout | other.layout,
             trailer: self.trailer | other.trailer,
             ungroup: self.ungroup | other.ungroup,
@@ -79,11 +79,14 @@ impl Changes {
     pub(super) fn new(from: &Events, thin: impl Fn(&Attr) -> Attr) -> Self {
         let to = changed_events(from, &thin);
         let pairs = from.iter().zip(to.iter());
-        let each: Vec<Change> = pairs
-            .map(|(from, to)| Change::of(&from.attr, &to.attr))
+        let each: Vec<EventChange> = pairs
+            .map(|(from, to)| EventChange::of(&from.attr, &to.attr))
             .collect();
         Changes {
-            any: each.iter().copied().fold(Change::default(), Change::or),
+            any: each
+                .iter()
+                .copied()
+                .fold(EventChange::default(), EventChange::or),
             each,
             from: from.clone(),
             to,
@@ -98,7 +101,7 @@ impl Changes {
         &self.to
     }
 
-    fn of(&self, event: usize) -> Change {
+    fn of(&self, event: usize) -> EventChange {
         self.each.get(event).copied().unwrap_or_default()
     }
 

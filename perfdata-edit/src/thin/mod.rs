@@ -43,7 +43,7 @@ use perfdata_convert::pipeline::{CompressedRecords, Link, ReadsAhead, Requiremen
 use perfdata_convert::support::attributes::{change_head, changed_record, has_late_events};
 use perfdata_convert::support::deferred_chains::defers;
 use perfdata_convert::support::user_stack::{DUMPED, cut_stack};
-use report::Report;
+use report::ThinningReport;
 use sample::{Kept, kept};
 
 /// How much of a user stack remains.
@@ -81,7 +81,7 @@ pub struct Thin {
     /// Whether the events were read ahead, so that attributes in the stream only repeat them.
     has_late_events: bool,
     buffer: Vec<u8>,
-    report: Report,
+    report: ThinningReport,
 }
 
 impl Thin {

@@ -10,7 +10,7 @@ use perfdata_convert::count::number_of;
 
 /// The numbers of changed records, and the bytes by which they became smaller.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct ThinningReport {
     callchains: Cut,
     deferred: Cut,
     stacks: Cut,
@@ -49,7 +49,7 @@ impl Cut {
     }
 }
 
-impl Report {
+impl ThinningReport {
     /// Learns the original events of which the `dropped` parts are omitted.
     pub(super) fn set_events(&mut self, events: &Events, dropped: SampleType) {
         for event in events.iter() {

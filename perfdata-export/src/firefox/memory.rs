@@ -18,7 +18,7 @@ const RESIDENT: [u64; 3] = [0, 1, 3];
 
 /// What a sample tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Change {
+struct MemoryChange {
     /// A hash of the address of the memory's description; 0 before Linux 5.3.
     mm: u64,
     /// Whether the memory is that of the current process.
@@ -48,9 +48,9 @@ impl Fields {
         })
     }
 
-    fn change(&self, raw: &[u8]) -> Option<Change> {
+    fn change(&self, raw: &[u8]) -> Option<MemoryChange> {
         let number = |field: &Option<Field>| field.as_ref().map(|field| field.number(raw));
-        Some(Change {
+        Some(MemoryChange {
             mm: number(&self.mm).unwrap_or(Some(0))?,
             is_own: number(&self.curr).unwrap_or(Some(1))? != 0,
             kind: self.member.number(raw)?,
@@ -102,7 +102,7 @@ impl Memory {
         self.change(tid.pid, time, change)
     }
 
-    fn change(&mut self, pid: u32, time: u64, change: Change) -> Result<()> {
+    fn change(&mut self, pid: u32, time: u64, change: MemoryChange) -> Result<()> {
         let Some(kind) = RESIDENT.iter().position(|&kind| kind == change.kind) else {
             return Ok(());
         };
@@ -180,7 +180,7 @@ mod tests {
     fn a_process_has_the_memory_of_its_last_program() {
         let mut memory = Memory::default();
         let mut see = |pid, time, mm, is_own, kind, size| {
-            let change = Change {
+            let change = MemoryChange {
                 mm,
                 is_own,
                 kind,
@@ -204,7 +204,7 @@ mod tests {
         // Another process has the same hash.
         memory.exit(8);
         memory.exit(1);
-        let change = Change {
+        let change = MemoryChange {
             mm: 400,
             is_own: true,
             kind: 1,

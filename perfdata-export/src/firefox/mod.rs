@@ -30,7 +30,7 @@ use threads::{Marker, Point, Threads};
 
 /// A frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Frame {
+struct FrameRow {
     /// The number of its function.
     function: u32,
     /// The line in the source file, 0 if it is not known.
@@ -59,7 +59,7 @@ pub struct Firefox<W: Write> {
     machine: Option<Machine>,
     events: Events,
     functions: ShownFrames,
-    frames: Interned<Frame>,
+    frames: Interned<FrameRow>,
     tree: Tree,
     strings: Interned<Box<[u8]>>,
     threads: Threads,
@@ -183,7 +183,7 @@ impl<W: Write> Sink for Firefox<W> {
                 true => depth.saturating_add(1),
                 false => 0,
             };
-            let frame = self.frames.number(Frame {
+            let frame = self.frames.number(FrameRow {
                 function: self.functions.number(frame, resolved.tables),
                 line: frame.line,
                 depth,

@@ -37,7 +37,7 @@ pub enum FlameGraphForm {
 
 /// A thread under a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Thread {
+struct NamedThread {
     comm: Box<[u8]>,
     /// `None` if there are too many threads to tell them apart.
     ids: Option<(u32, u32)>,
@@ -91,7 +91,7 @@ pub struct FlameGraph<W> {
     /// The name of the recording that follows.
     other: Option<Box<[u8]>>,
     events: Events,
-    threads: Interned<Thread>,
+    threads: Interned<NamedThread>,
     thread_ids: HashMap<(ThreadId, CommId), u32, RandomState>,
     frames: ShownFrames,
     tree: Tree,
@@ -150,7 +150,7 @@ impl<W: Write> FlameGraph<W> {
             self.forget_threads();
         }
         let ids = ids.filter(|_| !self.given_up.threads);
-        let number = self.threads.number(Thread { comm, ids });
+        let number = self.threads.number(NamedThread { comm, ids });
         self.thread_ids.insert(key, number);
         number
     }
@@ -163,7 +163,7 @@ impl<W: Write> FlameGraph<W> {
         let old = std::mem::take(&mut self.threads).list;
         let numbers: Vec<u32> = old
             .into_iter()
-            .map(|Thread { comm, .. }| self.threads.number(Thread { comm, ids: None }))
+            .map(|NamedThread { comm, .. }| self.threads.number(NamedThread { comm, ids: None }))
             .collect();
         self.rows
             .change(|key| key.thread = number(&numbers, key.thread));

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use indexmap::set::Slice;
 
-use super::{FlameGraph, Side, Thread};
+use super::{FlameGraph, NamedThread, Side};
 use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -34,7 +34,7 @@ fn or_none(value: u32) -> String {
 fn write_tables<W: Write>(
     json: &mut Writer<'_, W>,
     events: &Events,
-    threads: &Interned<Thread>,
+    threads: &Interned<NamedThread>,
     frames: &Slice<Shown>,
     tree: &Tree,
 ) -> Result<()> {

@@ -5,7 +5,7 @@ use perfdata_core::record::BranchFlags;
 use perfdata_tracepoint::Like;
 
 use super::fields::Set;
-use super::line::Writer;
+use super::line::LineWriter;
 use super::numbers::{push_hex, push_number};
 
 /// Types of branches, `PERF_BR_*`.
@@ -90,7 +90,7 @@ fn push_flags(out: &mut Vec<u8>, flags: BranchFlags, like: Like) {
     out.push(b' ');
 }
 
-impl Writer<'_> {
+impl LineWriter<'_> {
     /// Appends the branch stack.
     pub(super) fn branches(&self, out: &mut Vec<u8>) {
         let fields = self.fields;

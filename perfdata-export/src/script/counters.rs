@@ -49,7 +49,7 @@ impl Count {
 
 /// The counters of a recording.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct ShownCounters {
     cpus: Option<Vec<i64>>,
     threads: Option<Vec<i64>>,
     is_unscaled: bool,
@@ -58,7 +58,7 @@ pub(super) struct Counters {
     has_header: bool,
 }
 
-impl Counters {
+impl ShownCounters {
     /// Follows a record of `perf stat`, and appends the counts at the end of a round.
     pub fn see(
         &mut self,

@@ -8,7 +8,7 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::{ReadValue, RecordType, Registers};
 
 use super::Style;
-use super::fields::{FieldsError, Kind, Set, Shown};
+use super::fields::{EventKind, FieldsError, Set, Shown};
 use crate::counters::Counters;
 use crate::events::{is_dummy, is_software};
 use perfdata_tracepoint::Like;
@@ -19,7 +19,7 @@ const OFF_CPU: &[u8] = b"offcpu-time";
 /// An event.
 #[derive(Debug)]
 pub(super) struct Event {
-    pub kind: Kind,
+    pub kind: EventKind,
     pub name: Box<[u8]>,
     pub has_callchain: bool,
     /// Whether user stacks are unwound after the callchain.
@@ -52,8 +52,8 @@ impl Event {
         ]
         .into_iter()
         .any(|event| is_software(attr, event));
-        let kind = Kind::of(attr);
-        let is_branch = kind == Kind::Hardware
+        let kind = EventKind::of(attr);
+        let is_branch = kind == EventKind::Hardware
             && attr.config == HardwareEvent::BRANCH_INSTRUCTIONS.0
             && attr.period() == Some(1);
         Event {
@@ -148,7 +148,7 @@ impl Events {
         let attrs: Vec<&Attr> = recording.events.iter().map(|event| &event.attr).collect();
         let has_aux = recording.features.contains_key(&FeatureId::AUXTRACE);
         let check = |shown: &mut Shown, attr: &Attr, number: usize| {
-            let is_shown = !shown.of(Kind::of(attr)).is_empty() && !is_dummy(Some(attr));
+            let is_shown = !shown.of(EventKind::of(attr)).is_empty() && !is_dummy(Some(attr));
             match is_shown && !recording.features.contains_key(&FeatureId::STAT) {
                 true => shown.check(attr, &name_of(number), has_aux),
                 false => Ok(()),
@@ -158,8 +158,8 @@ impl Events {
             self.uses_callchains = true;
             for (number, attr) in attrs.iter().enumerate().skip(known) {
                 let before = attrs.get(..number).unwrap_or_default();
-                let kind = Kind::of(attr);
-                if kind == Kind::Other || before.iter().any(|other| other.kind == attr.kind) {
+                let kind = EventKind::of(attr);
+                if kind == EventKind::Other || before.iter().any(|other| other.kind == attr.kind) {
                     continue;
                 }
                 check(shown, attr, number)?;
@@ -177,10 +177,10 @@ impl Events {
             }
             return Ok(());
         }
-        for kind in Kind::ALL {
+        for kind in EventKind::ALL {
             let first = attrs
                 .iter()
-                .position(|attr| Kind::of(attr) == kind && !is_dummy(Some(attr)));
+                .position(|attr| EventKind::of(attr) == kind && !is_dummy(Some(attr)));
             if let Some((number, attr)) = first.and_then(|at| Some((at, attrs.get(at)?))) {
                 check(shown, attr, number)?;
             }
@@ -189,10 +189,10 @@ impl Events {
             .list
             .iter()
             .any(|event| event.has_callchain || *event.name == *OFF_CPU);
-        let has_chain = |event: &Event| event.kind == Kind::Tracepoint && event.has_callchain;
-        if !shown.is_set(Kind::Tracepoint) && self.list.iter().any(has_chain) {
+        let has_chain = |event: &Event| event.kind == EventKind::Tracepoint && event.has_callchain;
+        if !shown.is_set(EventKind::Tracepoint) && self.list.iter().any(has_chain) {
             let frame = Set::IP.with(Set::SYM).with(Set::SYMOFF).with(Set::DSO);
-            shown.add(Kind::Tracepoint, frame);
+            shown.add(EventKind::Tracepoint, frame);
         }
         Ok(())
     }

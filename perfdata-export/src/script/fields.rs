@@ -153,7 +153,7 @@ impl fmt::Debug for Set {
 
 /// A type of event as perf distinguishes them for the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Hardware,
     Software,
     Tracepoint,
@@ -164,33 +164,33 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 8] = [
-        Kind::Hardware,
-        Kind::Software,
-        Kind::Tracepoint,
-        Kind::HwCache,
-        Kind::Raw,
-        Kind::Breakpoint,
-        Kind::Synth,
-        Kind::Other,
+impl EventKind {
+    pub const ALL: [EventKind; 8] = [
+        EventKind::Hardware,
+        EventKind::Software,
+        EventKind::Tracepoint,
+        EventKind::HwCache,
+        EventKind::Raw,
+        EventKind::Breakpoint,
+        EventKind::Synth,
+        EventKind::Other,
     ];
 
     /// Returns the type of an event.
-    pub fn of(attr: &Attr) -> Kind {
+    pub fn of(attr: &Attr) -> EventKind {
         match attr.kind {
-            EventType::HARDWARE => Kind::Hardware,
-            EventType::SOFTWARE => Kind::Software,
-            EventType::TRACEPOINT => Kind::Tracepoint,
-            EventType::HW_CACHE => Kind::HwCache,
-            EventType::RAW => Kind::Raw,
-            EventType::BREAKPOINT => Kind::Breakpoint,
-            EventType::SYNTH => Kind::Synth,
-            _ => Kind::Other,
+            EventType::HARDWARE => EventKind::Hardware,
+            EventType::SOFTWARE => EventKind::Software,
+            EventType::TRACEPOINT => EventKind::Tracepoint,
+            EventType::HW_CACHE => EventKind::HwCache,
+            EventType::RAW => EventKind::Raw,
+            EventType::BREAKPOINT => EventKind::Breakpoint,
+            EventType::SYNTH => EventKind::Synth,
+            _ => EventKind::Other,
         }
     }
 
-    /// Returns the position in [`Kind::ALL`].
+    /// Returns the position in [`EventKind::ALL`].
     pub const fn number(self) -> usize {
         self as usize
     }
@@ -198,13 +198,13 @@ impl Kind {
     /// Returns perf's word for the type, with which a list of fields starts.
     const fn word(self) -> Option<&'static str> {
         Some(match self {
-            Kind::Hardware => "hw",
-            Kind::Software => "sw",
-            Kind::Tracepoint => "trace",
-            Kind::Raw => "raw",
-            Kind::Breakpoint => "break",
-            Kind::Synth => "synth",
-            Kind::HwCache | Kind::Other => return None,
+            EventKind::Hardware => "hw",
+            EventKind::Software => "sw",
+            EventKind::Tracepoint => "trace",
+            EventKind::Raw => "raw",
+            EventKind::Breakpoint => "break",
+            EventKind::Synth => "synth",
+            EventKind::HwCache | EventKind::Other => return None,
         })
     }
 
@@ -228,12 +228,12 @@ impl Kind {
             .with(Set::CODE_PAGE_SIZE)
             .with(Set::INS_LAT);
         match self {
-            Kind::Tracepoint => COMMON.with(Set::TRACE),
-            Kind::Software => CODE.with(Set::PERIOD).with(Set::BPF_OUTPUT),
-            Kind::Raw if like == Like::Perf6_1 => CODE.with(Set::PERIOD).with(MEMORY),
-            Kind::Raw => CODE.with(Set::PERIOD).with(MEMORY).with(Set::RETIRE_LAT),
-            Kind::Synth => CODE,
-            Kind::Hardware | Kind::HwCache | Kind::Breakpoint | Kind::Other => {
+            EventKind::Tracepoint => COMMON.with(Set::TRACE),
+            EventKind::Software => CODE.with(Set::PERIOD).with(Set::BPF_OUTPUT),
+            EventKind::Raw if like == Like::Perf6_1 => CODE.with(Set::PERIOD).with(MEMORY),
+            EventKind::Raw => CODE.with(Set::PERIOD).with(MEMORY).with(Set::RETIRE_LAT),
+            EventKind::Synth => CODE,
+            EventKind::Hardware | EventKind::HwCache | EventKind::Breakpoint | EventKind::Other => {
                 CODE.with(Set::PERIOD)
             }
         }
@@ -242,8 +242,8 @@ impl Kind {
     /// Returns the fields that events of this type never have.
     const fn invalid_fields(self) -> Set {
         match self {
-            Kind::Tracepoint => Set(0),
-            Kind::Software => Set::TRACE,
+            EventKind::Tracepoint => Set(0),
+            EventKind::Software => Set::TRACE,
             _ => Set::TRACE.with(Set::BPF_OUTPUT),
         }
     }
@@ -252,13 +252,13 @@ impl Kind {
 /// Which fields are shown, in the words of `perf script -F`: `comm,tid,ip`, `+addr,-period`,
 /// `sw:comm,ip`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fields(Vec<Change>);
+pub struct Fields(Vec<FieldsChange>);
 
 /// One list of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
+struct FieldsChange {
     /// The type of event, if the list starts with one.
-    kind: Option<Kind>,
+    kind: Option<EventKind>,
     /// What to do with each field: to set only these, to add, or to remove it.
     change: Option<bool>,
     added: Set,
@@ -277,8 +277,8 @@ impl FromStr for Fields {
         let (kind, list) = match text.split_once(':') {
             None => (None, text),
             Some((word, list)) => {
-                let known = |kind: &Kind| kind.word() == Some(word);
-                let kind = Kind::ALL.into_iter().find(known);
+                let known = |kind: &EventKind| kind.word() == Some(word);
+                let kind = EventKind::ALL.into_iter().find(known);
                 let kind = kind.ok_or_else(|| {
                     FieldsError(format!(
                         "unknown type of event '{word}': hw, sw, trace, raw, break and synth are known"
@@ -287,7 +287,7 @@ impl FromStr for Fields {
                 (Some(kind), list)
             }
         };
-        let mut change = Change {
+        let mut change = FieldsChange {
             kind,
             change: None,
             added: Set(0),
@@ -351,24 +351,24 @@ impl Fields {
 /// The fields of each type of event.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
-    /// What is shown, by [`Kind::number`].
-    fields: [Set; Kind::ALL.len()],
+    /// What is shown, by [`EventKind::number`].
+    fields: [Set; EventKind::ALL.len()],
     /// What was requested.
-    requested: [Set; Kind::ALL.len()],
+    requested: [Set; EventKind::ALL.len()],
     /// What was removed.
-    removed: [Set; Kind::ALL.len()],
+    removed: [Set; EventKind::ALL.len()],
     /// Whether the fields of a type were requested.
-    is_set: [bool; Kind::ALL.len()],
+    is_set: [bool; EventKind::ALL.len()],
 }
 
 impl Shown {
     /// Returns the fields after all `changes` of the default ones.
     pub fn new(like: Like, changes: &Fields) -> Self {
         let mut shown = Shown {
-            fields: Kind::ALL.map(|kind| kind.default_fields(like)),
-            requested: [Set(0); Kind::ALL.len()],
-            removed: [Set(0); Kind::ALL.len()],
-            is_set: [false; Kind::ALL.len()],
+            fields: EventKind::ALL.map(|kind| kind.default_fields(like)),
+            requested: [Set(0); EventKind::ALL.len()],
+            removed: [Set(0); EventKind::ALL.len()],
+            is_set: [false; EventKind::ALL.len()],
         };
         for change in &changes.0 {
             shown.apply(change);
@@ -376,14 +376,16 @@ impl Shown {
         shown
     }
 
-    fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &FieldsChange) {
         let columns = self
             .fields
             .iter_mut()
             .zip(&mut self.requested)
             .zip(&mut self.removed)
             .zip(&mut self.is_set);
-        for (kind, (((fields, requested), removed), is_set)) in Kind::ALL.into_iter().zip(columns) {
+        for (kind, (((fields, requested), removed), is_set)) in
+            EventKind::ALL.into_iter().zip(columns)
+        {
             if change.kind.is_some_and(|only| only != kind) {
                 continue;
             }
@@ -404,22 +406,22 @@ impl Shown {
     }
 
     /// Returns the fields of a type of event.
-    pub fn of(&self, kind: Kind) -> Set {
+    pub fn of(&self, kind: EventKind) -> Set {
         self.fields.get(kind.number()).copied().unwrap_or_default()
     }
 
     /// Returns whether the fields of a type were requested.
-    pub fn is_set(&self, kind: Kind) -> bool {
+    pub fn is_set(&self, kind: EventKind) -> bool {
         self.is_set.get(kind.number()).copied().unwrap_or_default()
     }
 
     /// Returns the fields that were removed.
-    pub fn removed(&self, kind: Kind) -> Set {
+    pub fn removed(&self, kind: EventKind) -> Set {
         self.removed.get(kind.number()).copied().unwrap_or_default()
     }
 
     /// Adds fields of a type of event.
-    pub fn add(&mut self, kind: Kind, fields: Set) {
+    pub fn add(&mut self, kind: EventKind, fields: Set) {
         if let Some(shown) = self.fields.get_mut(kind.number()) {
             *shown = shown.with(fields);
         }
@@ -431,7 +433,7 @@ impl Shown {
     /// # Errors
     /// A missing field was requested.
     pub fn check(&mut self, attr: &Attr, name: &[u8], has_aux: bool) -> Result<(), FieldsError> {
-        let kind = Kind::of(attr);
+        let kind = EventKind::of(attr);
         let (fields, requested) = (
             self.of(kind),
             self.requested

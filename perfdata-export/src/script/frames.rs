@@ -5,7 +5,7 @@ use perfdata_session::{DsoKind, MappingId};
 use perfdata_tracepoint::Like;
 
 use super::fields::Set;
-use super::line::Writer;
+use super::line::LineWriter;
 use super::lines::Lines;
 use super::numbers::{push_hex, wide_hex};
 use crate::resolve::ResolvedFrame;
@@ -27,7 +27,7 @@ fn is_mangled(name: &[u8]) -> bool {
     name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
-impl Writer<'_> {
+impl LineWriter<'_> {
     /// Appends the callchain, or the instruction pointer in the same line.
     pub(super) fn frames(&self, out: &mut Vec<u8>, lines: &mut Lines, shows_callchain: bool) {
         let view = self.sample.sample.sample_view();

@@ -87,7 +87,7 @@ impl<W: Write> PerfScript<W> {
         let shows_callchain = self.events.shows_callchain(event);
         let out = &mut self.text;
         let view = sample.sample.sample_view();
-        let writer = Writer {
+        let writer = LineWriter {
             fields,
             style: self.style,
             sample,
@@ -182,7 +182,7 @@ impl<W: Write> PerfScript<W> {
 }
 
 /// Writes the parts of a sample.
-pub(super) struct Writer<'a> {
+pub(super) struct LineWriter<'a> {
     pub fields: Set,
     pub style: Style,
     pub sample: &'a ResolvedSample<'a>,
@@ -192,7 +192,7 @@ pub(super) struct Writer<'a> {
     pub names: &'a [Box<[u8]>],
 }
 
-impl Writer<'_> {
+impl LineWriter<'_> {
     /// Appends what is before the period (`perf_sample__fprintf_start`).
     fn start(&self, out: &mut Vec<u8>, shows_callchain: bool) {
         let (fields, sample) = (self.fields, &self.sample.sample);

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::resolver::is_guest;
 use crate::tables::Tables;
-use counters::Counters;
+use counters::ShownCounters;
 use events::Events;
 pub use fields::{Fields, FieldsError};
 use fields::{Set, Shown};
@@ -52,7 +52,7 @@ pub struct PerfScript<W> {
     style: Style,
     shown: Shown,
     events: Events,
-    counters: Counters,
+    counters: ShownCounters,
     /// The names of functions, by their numbers, in the spelling of the version.
     names: Vec<Box<[u8]>>,
     lines: Lines,
@@ -100,7 +100,7 @@ impl<W: Write> PerfScript<W> {
             },
             shown: Shown::new(like, &Fields::default()),
             events: Events::default(),
-            counters: Counters::default(),
+            counters: ShownCounters::default(),
             names: Vec::new(),
             lines: Lines::default(),
             source_width: 0,

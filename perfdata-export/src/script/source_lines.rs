@@ -5,7 +5,7 @@ use perfdata_session::DsoKind;
 use perfdata_tracepoint::Like;
 
 use super::fields::Set;
-use super::line::Writer;
+use super::line::LineWriter;
 use super::numbers::{push_hex, push_number};
 use crate::resolve::ResolvedFrame;
 use crate::tables::Module;
@@ -24,7 +24,7 @@ fn short_name(module: &Module) -> Vec<u8> {
     }
 }
 
-impl Writer<'_> {
+impl LineWriter<'_> {
     /// Appends the source line of a frame in a line of its own, if it is shown, without its end.
     /// `innermost` is the function at its address in whose source that line is: the frame itself, or
     /// one that is inlined there but not shown. `is_listed` tells whether inlined functions were searched.

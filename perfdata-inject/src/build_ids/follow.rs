@@ -98,14 +98,14 @@ fn start(limits: Limits) -> std::io::Result<Background<Moments, Result<Followed>
 #[derive(Debug)]
 pub struct Followed {
     timeline: Timeline,
-    state: State,
+    state: FollowState,
 }
 
 impl Followed {
     fn new(limits: Limits) -> Self {
-        let state = State {
+        let state = FollowState {
             limits,
-            ..State::default()
+            ..FollowState::default()
         };
         Followed {
             timeline: Timeline::default(),
@@ -125,7 +125,7 @@ impl Followed {
 
 /// The mappings at the time up to which the timeline is complete, and the objects hit until then.
 #[derive(Debug, Default)]
-struct State {
+struct FollowState {
     wanted: Wanted,
     spaces: AddressSpaces<Option<ObjectId>>,
     recent: Recent,
@@ -135,7 +135,7 @@ struct State {
     refused: Option<Error>,
 }
 
-impl Sink for State {
+impl Sink for FollowState {
     fn change(&mut self, change: Change<Option<ObjectId>>) {
         if self.refused.is_none() {
             self.recent.forget(&change);
@@ -168,7 +168,7 @@ impl Sink for State {
     }
 }
 
-impl State {
+impl FollowState {
     /// Returns the mappings without a hit of the address space of process `pid` in `mode`, if they
     /// are known.
     #[inline]

@@ -48,7 +48,7 @@ pub enum When {
 /// moments are samples: an entry has 24 bytes.
 #[derive(Debug, Default)]
 pub struct Moments {
-    list: Vec<Entry>,
+    list: Vec<TimedMoment>,
     changes: Vec<Change<Option<ObjectId>>>,
     /// The words of the samples.
     words: Vec<u64>,
@@ -56,7 +56,7 @@ pub struct Moments {
 
 /// A moment and its time; moments before the recording have no time.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TimedMoment {
     time: Option<NonZeroU64>,
     what: What,
 }
@@ -114,13 +114,13 @@ impl Moments {
     #[inline]
     fn push(&mut self, time: Option<u64>, what: What) {
         let time = time.and_then(NonZeroU64::new);
-        self.list.push(Entry { time, what });
+        self.list.push(TimedMoment { time, what });
     }
 
     /// Returns moment number `at` and its time.
     #[inline]
     pub fn get(&self, at: usize) -> Option<(Option<u64>, Moment<'_>)> {
-        let Entry { time, what } = self.list.get(at)?;
+        let TimedMoment { time, what } = self.list.get(at)?;
         let moment = match *what {
             What::Change { at } => Moment::Change(self.changes.get(at as usize)?),
             What::Sample {
@@ -140,7 +140,7 @@ impl Moments {
     /// Returns when moment number `at` happens.
     #[inline]
     pub fn when(&self, at: usize) -> Option<When> {
-        let Entry { time, what } = self.list.get(at)?;
+        let TimedMoment { time, what } = self.list.get(at)?;
         Some(match (time, what) {
             (_, What::EndOfRound) => When::EndOfRound,
             (None, _) => When::BeforeRecording,
@@ -196,6 +196,6 @@ mod tests {
 
     #[test]
     fn an_entry_is_small() {
-        assert_eq!(size_of::<Entry>(), 24);
+        assert_eq!(size_of::<TimedMoment>(), 24);
     }
 }

@@ -21,7 +21,7 @@ use perfdata_convert::io::InputSource;
 
 /// A mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct MappedPiece {
     dso: DsoId,
     start: u64,
     pgoff: u64,
@@ -64,7 +64,7 @@ pub(super) struct Ahead {
     build_ids: BuildIdTable,
     /// The object of each DSO; `None` if it is not a file.
     pub(super) ids: Vec<Option<ObjectId>>,
-    history: AddressSpaceHistory<Piece>,
+    history: AddressSpaceHistory<MappedPiece>,
     /// Whether the records have times.
     is_timed: bool,
     /// Without times, the number of changes so far.
@@ -221,7 +221,12 @@ impl Ahead {
     }
 
     /// Returns the mappings of a process for a sample with `misc` at `time`; `None` for guests.
-    pub(super) fn space(&mut self, misc: u16, pid: u32, time: Option<u64>) -> Option<Space<Piece>> {
+    pub(super) fn space(
+        &mut self,
+        misc: u16,
+        pid: u32,
+        time: Option<u64>,
+    ) -> Option<Space<MappedPiece>> {
         if Machine::of(CpuMode::of(misc)).is_guest() {
             return None;
         }
@@ -235,7 +240,7 @@ impl Ahead {
 
 /// The mappings of a process.
 pub(super) struct ProcessMaps<'a> {
-    space: Option<&'a Space<Piece>>,
+    space: Option<&'a Space<MappedPiece>>,
     /// The object of each DSO; `None` if it is not a file.
     ids: &'a [Option<ObjectId>],
     /// The last mapping that was found: that of the next frame is often the same.
@@ -245,7 +250,7 @@ pub(super) struct ProcessMaps<'a> {
 impl<'a> ProcessMaps<'a> {
     /// Returns the mappings in `space`. `ids` contains the object of each DSO; `None` if it is not
     /// a file.
-    pub(super) fn new(space: Option<&'a Space<Piece>>, ids: &'a [Option<ObjectId>]) -> Self {
+    pub(super) fn new(space: Option<&'a Space<MappedPiece>>, ids: &'a [Option<ObjectId>]) -> Self {
         ProcessMaps {
             space,
             ids,
@@ -255,7 +260,7 @@ impl<'a> ProcessMaps<'a> {
 
     fn find(&self, address: u64) -> Option<(Range<u64>, At)> {
         let (range, piece) = self.space?.find(address)?;
-        let Piece { dso, start, pgoff } = piece;
+        let MappedPiece { dso, start, pgoff } = piece;
         let at = match self.ids.get(dso.index()).copied().flatten() {
             Some(object) => At::Object(MappedObject {
                 object,
@@ -283,8 +288,8 @@ impl Maps for ProcessMaps<'_> {
     }
 }
 
-fn piece(mapped: &Mapped<'_>, dsos: &mut Dsos) -> Piece {
-    Piece {
+fn piece(mapped: &Mapped<'_>, dsos: &mut Dsos) -> MappedPiece {
+    MappedPiece {
         dso: dsos.intern(&mapped.dso),
         start: mapped.start,
         pgoff: mapped.pgoff,

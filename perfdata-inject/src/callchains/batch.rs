@@ -6,7 +6,7 @@ use perfdata_core::Endian;
 use perfdata_core::record::RawRecord;
 use perfdata_session::Space;
 
-use super::ahead::Piece;
+use super::ahead::MappedPiece;
 use perfdata_convert::error::Result;
 
 /// Size of the records in bytes, and number of records, with which a batch is full.
@@ -17,7 +17,7 @@ const MANY: usize = 1 << 12;
 #[derive(Debug)]
 pub(super) struct Job {
     /// The mappings of its process, if they are known.
-    pub(super) space: Option<Space<Piece>>,
+    pub(super) space: Option<Space<MappedPiece>>,
 }
 
 #[derive(Debug)]

@@ -35,7 +35,7 @@ use perfdata_convert::pipeline::{
 use perfdata_convert::support::attributes::{
     change_head, changed_events, changed_record, has_late_events,
 };
-use report::Report;
+use report::CallchainCounts;
 pub use report::{unwinding_notes, unwound_in_total};
 use sample::Limit;
 use worker::{Shared, Unwound, Workers};
@@ -93,7 +93,7 @@ pub struct Callchains {
     to: Events,
     /// Whether the events were read ahead, so that attributes in the stream only repeat them.
     has_late_events: bool,
-    report: Report,
+    report: CallchainCounts,
 }
 
 impl Callchains {
@@ -125,7 +125,7 @@ impl Callchains {
             from: Events::default(),
             to: Events::default(),
             has_late_events: false,
-            report: Report::default(),
+            report: CallchainCounts::default(),
         }
     }
 
@@ -331,7 +331,7 @@ impl Unwind {
 }
 
 /// Forwards the records of a batch, and counts what was done for its samples.
-fn forward(unwound: &mut Unwound, report: &mut Report, next: &mut Link<'_>) -> Result<()> {
+fn forward(unwound: &mut Unwound, report: &mut CallchainCounts, next: &mut Link<'_>) -> Result<()> {
     let (batch, out, done) = unwound.parts();
     for (raw, is_job) in batch.records() {
         let raw = raw?;

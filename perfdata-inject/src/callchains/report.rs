@@ -10,7 +10,7 @@ const MOST_OBJECTS: usize = 20;
 
 /// The numbers of samples by what was done.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct CallchainCounts {
     /// Returns what could help if an object cannot be used.
     pub(super) help: Option<fn(&Reason) -> &'static str>,
     outcomes: Outcomes,
@@ -19,7 +19,7 @@ pub(super) struct Report {
     after: u64,
 }
 
-impl Report {
+impl CallchainCounts {
     /// Counts a sample that had `before` bytes, and has `after` bytes.
     pub(super) fn sample(&mut self, before: usize, after: usize, outcome: Outcome) {
         self.count(before, after);

@@ -10,7 +10,7 @@ use perfdata_convert::error::{Error, Result};
 
 /// What a synthesised sample is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SampleKind {
     L1dMiss,
     L1dAccess,
     LlcMiss,
@@ -23,45 +23,45 @@ pub(super) enum Kind {
     Instructions,
 }
 
-impl Kind {
+impl SampleKind {
     /// All kinds, in the order of the events and of the samples of a record.
-    pub(super) const ALL: [Kind; 10] = [
-        Kind::L1dMiss,
-        Kind::L1dAccess,
-        Kind::LlcMiss,
-        Kind::LlcAccess,
-        Kind::TlbMiss,
-        Kind::TlbAccess,
-        Kind::Branch,
-        Kind::RemoteAccess,
-        Kind::Memory,
-        Kind::Instructions,
+    pub(super) const ALL: [SampleKind; 10] = [
+        SampleKind::L1dMiss,
+        SampleKind::L1dAccess,
+        SampleKind::LlcMiss,
+        SampleKind::LlcAccess,
+        SampleKind::TlbMiss,
+        SampleKind::TlbAccess,
+        SampleKind::Branch,
+        SampleKind::RemoteAccess,
+        SampleKind::Memory,
+        SampleKind::Instructions,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::L1dMiss => "l1d-miss",
-            Kind::L1dAccess => "l1d-access",
-            Kind::LlcMiss => "llc-miss",
-            Kind::LlcAccess => "llc-access",
-            Kind::TlbMiss => "tlb-miss",
-            Kind::TlbAccess => "tlb-access",
-            Kind::Branch => "branch",
-            Kind::RemoteAccess => "remote-access",
-            Kind::Memory => "memory",
-            Kind::Instructions => "instructions",
+            SampleKind::L1dMiss => "l1d-miss",
+            SampleKind::L1dAccess => "l1d-access",
+            SampleKind::LlcMiss => "llc-miss",
+            SampleKind::LlcAccess => "llc-access",
+            SampleKind::TlbMiss => "tlb-miss",
+            SampleKind::TlbAccess => "tlb-access",
+            SampleKind::Branch => "branch",
+            SampleKind::RemoteAccess => "remote-access",
+            SampleKind::Memory => "memory",
+            SampleKind::Instructions => "instructions",
         }
     }
 
     fn is_selected(self, options: &ItraceOptions) -> bool {
         match self {
-            Kind::L1dMiss | Kind::L1dAccess => options.first_level,
-            Kind::LlcMiss | Kind::LlcAccess => options.last_level,
-            Kind::TlbMiss | Kind::TlbAccess => options.tlb,
-            Kind::Branch => options.branches,
-            Kind::RemoteAccess => options.remote_access,
-            Kind::Memory => options.memory,
-            Kind::Instructions => options.instructions,
+            SampleKind::L1dMiss | SampleKind::L1dAccess => options.first_level,
+            SampleKind::LlcMiss | SampleKind::LlcAccess => options.last_level,
+            SampleKind::TlbMiss | SampleKind::TlbAccess => options.tlb,
+            SampleKind::Branch => options.branches,
+            SampleKind::RemoteAccess => options.remote_access,
+            SampleKind::Memory => options.memory,
+            SampleKind::Instructions => options.instructions,
         }
     }
 
@@ -69,7 +69,10 @@ impl Kind {
     fn has_branches(self) -> bool {
         matches!(
             self,
-            Kind::Branch | Kind::RemoteAccess | Kind::Memory | Kind::Instructions
+            SampleKind::Branch
+                | SampleKind::RemoteAccess
+                | SampleKind::Memory
+                | SampleKind::Instructions
         )
     }
 }
@@ -77,7 +80,7 @@ impl Kind {
 /// A new event.
 #[derive(Debug, Clone)]
 pub(super) struct Synthesised {
-    pub(super) kind: Kind,
+    pub(super) kind: SampleKind,
     pub(super) id: u64,
     pub(super) sample_type: SampleType,
     pub(super) event: Event,
@@ -136,7 +139,7 @@ pub(super) fn synthesised(
     })?;
     let mut id = first.wrapping_add(IDS);
     let mut all = Vec::new();
-    for kind in Kind::ALL
+    for kind in SampleKind::ALL
         .into_iter()
         .filter(|kind| kind.is_selected(options))
     {
@@ -165,7 +168,7 @@ pub(super) fn synthesised(
 }
 
 /// Returns the attribute of a new event. It has the size of that of the trace.
-fn attr(trace: &Attr, kind: Kind, options: &ItraceOptions, has_times: bool) -> Attr {
+fn attr(trace: &Attr, kind: SampleKind, options: &ItraceOptions, has_times: bool) -> Attr {
     let mut parts = trace.sample_type.0 & KEPT | ADDED;
     parts = match has_times {
         true => parts | SampleType::TIME.0,
@@ -178,7 +181,7 @@ fn attr(trace: &Attr, kind: Kind, options: &ItraceOptions, has_times: bool) -> A
         branches = BranchSampleType::HW_INDEX;
     }
     let config = match kind {
-        Kind::Instructions => HardwareEvent::INSTRUCTIONS,
+        SampleKind::Instructions => HardwareEvent::INSTRUCTIONS,
         _ => HardwareEvent::CPU_CYCLES,
     };
     Attr {

@@ -8,7 +8,7 @@ use perfdata_core::record::{
 use perfdata_core::wire::List;
 
 use super::data_source::{CpuSources, data_source, is_memory};
-use super::events::{Kind, Synthesised};
+use super::events::{SampleKind, Synthesised};
 
 /// What all samples of a record have in common.
 #[derive(Debug, Clone, Copy)]
@@ -24,30 +24,30 @@ pub(super) struct Common {
 }
 
 /// Returns whether there is a sample of this kind of the record.
-pub(super) fn has(kind: Kind, record: &SpeRecord) -> bool {
+pub(super) fn has(kind: SampleKind, record: &SpeRecord) -> bool {
     let event = |event| record.events.has(event);
     match kind {
-        Kind::L1dMiss => event(SpeEvents::L1D_REFILL),
-        Kind::L1dAccess => event(SpeEvents::L1D_ACCESS),
-        Kind::LlcMiss => event(SpeEvents::LLC_MISS),
-        Kind::LlcAccess => event(SpeEvents::LLC_ACCESS),
-        Kind::TlbMiss => event(SpeEvents::TLB_WALK),
-        Kind::TlbAccess => event(SpeEvents::TLB_ACCESS),
-        Kind::Branch => record.operation.has(Operation::BRANCH),
-        Kind::RemoteAccess => event(SpeEvents::REMOTE_ACCESS),
-        Kind::Memory => is_memory(record),
-        Kind::Instructions => true,
+        SampleKind::L1dMiss => event(SpeEvents::L1D_REFILL),
+        SampleKind::L1dAccess => event(SpeEvents::L1D_ACCESS),
+        SampleKind::LlcMiss => event(SpeEvents::LLC_MISS),
+        SampleKind::LlcAccess => event(SpeEvents::LLC_ACCESS),
+        SampleKind::TlbMiss => event(SpeEvents::TLB_WALK),
+        SampleKind::TlbAccess => event(SpeEvents::TLB_ACCESS),
+        SampleKind::Branch => record.operation.has(Operation::BRANCH),
+        SampleKind::RemoteAccess => event(SpeEvents::REMOTE_ACCESS),
+        SampleKind::Memory => is_memory(record),
+        SampleKind::Instructions => true,
     }
 }
 
 /// Returns the sample of a record for an event.
 pub(super) fn sample(to: &Synthesised, record: &SpeRecord, common: &Common) -> Record {
     let has = |part| to.sample_type.has(part);
-    let is_code = matches!(to.kind, Kind::Branch | Kind::Instructions);
-    let is_branch = to.kind == Kind::Branch;
+    let is_code = matches!(to.kind, SampleKind::Branch | SampleKind::Instructions);
+    let is_branch = to.kind == SampleKind::Branch;
     let (addr, phys_addr) = match to.kind {
-        Kind::Branch => (record.target, 0),
-        Kind::Instructions => (record.target, record.physical_address),
+        SampleKind::Branch => (record.target, 0),
+        SampleKind::Instructions => (record.target, record.physical_address),
         _ => (record.virtual_address, record.physical_address),
     };
     let source = || {

@@ -40,7 +40,7 @@ pub(super) struct Trace {
     /// Thread ID, or -1.
     pub(super) tid: u32,
     /// In order of arrival.
-    pieces: Vec<Piece>,
+    pieces: Vec<TracePiece>,
     /// Index of the piece that is being decoded.
     piece: usize,
     /// Number of its bytes that were read.
@@ -54,7 +54,7 @@ pub(super) struct Trace {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct TracePiece {
     /// Offset in the temporary file.
     start: u64,
     /// Size in bytes.
@@ -83,7 +83,7 @@ impl Traces {
                         current = None;
                         match raw.kind {
                             RecordType::AUXTRACE => {
-                                held = held.saturating_add(size_of::<Piece>() as u64);
+                                held = held.saturating_add(size_of::<TracePiece>() as u64);
                                 limits.check_metadata("AUXTRACE records", held)?;
                                 current = Some(traces.begin(&raw, &mut by_idx, len)?);
                             }
@@ -142,7 +142,7 @@ impl Traces {
             });
         }
         if let Some(queue) = self.queues.get_mut(at) {
-            queue.pieces.push(Piece {
+            queue.pieces.push(TracePiece {
                 start,
                 size: 0,
                 offset: body.offset,
@@ -195,7 +195,7 @@ impl Trace {
     }
 
     /// Reads the next block of a piece behind the bytes that are not decoded.
-    fn fill(&mut self, piece: Piece, left: u64, file: &File) -> Result<()> {
+    fn fill(&mut self, piece: TracePiece, left: u64, file: &File) -> Result<()> {
         self.block.drain(..self.at.min(self.block.len()));
         self.at = 0;
         let size = usize::try_from(left).map_or(BLOCK, |left| left.min(BLOCK));

@@ -12,7 +12,7 @@ use perfdata_core::record::SampleId;
 use super::clock::Times;
 use super::find::Reader;
 use super::folder::{Identity, ImageFolders, image_name, p_align};
-use super::image::{Image, Line, Target};
+use super::image::{Image, SourceLine, Target};
 use super::queue::{Mapping, Queue};
 use super::ranges::Ranges;
 use perfdata_convert::error::Result;
@@ -372,7 +372,7 @@ impl Dump {
         &self,
         load: &CodeLoad,
         info: Option<&'a JitDebugInfo>,
-    ) -> (u64, Vec<Line<'a>>) {
+    ) -> (u64, Vec<SourceLine<'a>>) {
         let shift = self.shift.unwrap_or(0);
         let mut lines = Vec::new();
         let mut file: &[u8] = b"";
@@ -384,7 +384,7 @@ impl Dump {
                 .and_then(|addr| addr.checked_sub(load.code_addr))
                 .filter(|offset| *offset < load.code_size);
             if let Some(offset) = offset.filter(|_| !file.is_empty()) {
-                lines.push(Line {
+                lines.push(SourceLine {
                     offset,
                     file,
                     line: u32::try_from(entry.lineno).unwrap_or(0),

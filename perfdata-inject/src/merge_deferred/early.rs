@@ -14,7 +14,7 @@ use perfdata_convert::error::Result;
 use perfdata_convert::io::BoxedSource;
 
 /// A thread and the cookie of one of its callchains.
-pub(super) type Key = (Option<u32>, u64);
+pub(super) type ThreadCookie = (Option<u32>, u64);
 
 /// The maximum number of samples that wait, and of mappings that are remembered for them.
 const MOST: usize = 1 << 16;
@@ -22,14 +22,14 @@ const MOST: usize = 1 << 16;
 /// The mapping records that a reader needs before a sample, by the callchain of the sample.
 #[derive(Debug, Default)]
 pub(super) struct EarlyMappings {
-    needed: HashMap<Key, Vec<Arc<[u8]>>, RandomState>,
+    needed: HashMap<ThreadCookie, Vec<Arc<[u8]>>, RandomState>,
     /// Size of the needed records in bytes.
     held: u64,
 }
 
 /// A sample whose callchain has not come yet.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingSample {
     pid: u32,
     time: u64,
 }
@@ -45,7 +45,7 @@ struct Mapped {
 /// The samples that wait at one moment.
 #[derive(Debug, Default)]
 struct Moment {
-    samples: HashMap<Key, Waiting, RandomState>,
+    samples: HashMap<ThreadCookie, WaitingSample, RandomState>,
     /// For each process with waiting samples their number, and its new mappings.
     processes: HashMap<u32, (usize, Vec<Mapped>), RandomState>,
     mappings: usize,
@@ -116,7 +116,7 @@ impl EarlyMappings {
 
     /// Removes and returns the records that a reader needs before the first sample with this
     /// callchain.
-    pub(super) fn take(&mut self, key: Key) -> Vec<Arc<[u8]>> {
+    pub(super) fn take(&mut self, key: ThreadCookie) -> Vec<Arc<[u8]>> {
         match self.needed.is_empty() {
             true => Vec::new(),
             false => self.needed.remove(&key).unwrap_or_default(),
@@ -149,7 +149,7 @@ impl Moment {
         // The first of several samples with this callchain.
         if let Entry::Vacant(entry) = self.samples.entry(key) {
             let pid = task.pid;
-            entry.insert(Waiting { pid, time });
+            entry.insert(WaitingSample { pid, time });
             let (count, _) = self.processes.entry(pid).or_default();
             *count = count.saturating_add(1);
         }
@@ -177,8 +177,8 @@ impl Moment {
     }
 
     /// Ends the wait of a sample. Returns its time, and the new mappings of its process.
-    fn end(&mut self, key: Key) -> Option<(u64, Vec<Mapped>)> {
-        let Waiting { pid, time } = self.samples.remove(&key)?;
+    fn end(&mut self, key: ThreadCookie) -> Option<(u64, Vec<Mapped>)> {
+        let WaitingSample { pid, time } = self.samples.remove(&key)?;
         let (count, mappings) = self.processes.get_mut(&pid)?;
         *count = count.saturating_sub(1);
         if *count == 0 {

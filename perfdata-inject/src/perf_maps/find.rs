@@ -10,14 +10,14 @@ use crate::build_ids::Sysroot;
 
 /// The folders that may contain perf maps.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct PerfMapFolders {
     /// A folder with the files of the recorded machine.
     pub sysroot: Sysroot,
     /// A folder that contains perf maps.
     pub maps: Option<PathBuf>,
 }
 
-impl Places {
+impl PerfMapFolders {
     /// Returns whether the folder of this machine may contain the maps: none is named.
     pub fn is_own(&self) -> bool {
         self.maps.is_none() && self.sysroot.is_own()
@@ -89,19 +89,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = format!("/tmp/perf-{}.map", std::process::id());
         fs::write(&own, "1 1 own\n").unwrap();
-        let found = |places: &Places| places.find(std::process::id());
-        let default = Places::default();
+        let found = |places: &PerfMapFolders| places.find(std::process::id());
+        let default = PerfMapFolders::default();
         assert_eq!(found(&default).unwrap().1, b"1 1 own\n");
-        let maps = Places {
+        let maps = PerfMapFolders {
             maps: Some(folder.path().to_owned()),
-            ..Places::default()
+            ..PerfMapFolders::default()
         };
         assert_eq!(found(&maps), Err(Reason::NoPerfMap));
         let root = folder.path().join("root");
         fs::create_dir_all(root.join("tmp")).unwrap();
         let name = file_name(std::process::id());
         fs::write(root.join("tmp").join(&name), "1 1 root\n").unwrap();
-        let both = Places {
+        let both = PerfMapFolders {
             sysroot: Sysroot::new(Some(root)),
             ..maps
         };

@@ -16,7 +16,7 @@ const RANGE: usize = 64;
 
 /// Addresses of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece<'a> {
+struct FunctionRange<'a> {
     start: u64,
     end: u64,
     name: &'a [u8],
@@ -26,7 +26,7 @@ struct Piece<'a> {
 #[derive(Debug, Default)]
 pub struct Functions<'a> {
     /// Sorted, without overlaps.
-    pieces: Vec<Piece<'a>>,
+    pieces: Vec<FunctionRange<'a>>,
     /// Number of lines that contain no function.
     pub skipped: u64,
 }
@@ -53,11 +53,11 @@ impl<'a> Functions<'a> {
             let new = known.add(start, end).into_iter();
             functions
                 .pieces
-                .extend(new.map(|(start, end)| Piece { start, end, name }));
+                .extend(new.map(|(start, end)| FunctionRange { start, end, name }));
             let pieces = functions
                 .pieces
                 .len()
-                .saturating_mul(size_of::<Piece<'_>>());
+                .saturating_mul(size_of::<FunctionRange<'_>>());
             let held = pieces.saturating_add(known.len().saturating_mul(RANGE));
             limits.check_metadata("functions of a perf map", held as u64)?;
         }
@@ -70,7 +70,7 @@ impl<'a> Functions<'a> {
         let first = self.pieces.partition_point(|piece| piece.end <= start);
         let after = self.pieces.iter().skip(first);
         let inside = after.take_while(|piece| piece.start < end);
-        let symbol = |piece: &Piece<'a>| {
+        let symbol = |piece: &FunctionRange<'a>| {
             let from = piece.start.max(start);
             Symbol {
                 offset: from - start,

@@ -28,7 +28,7 @@ use super::jit::ranges::Ranges;
 use super::jit::target::target_of;
 use super::jit::{FLAGS, Images};
 use super::notes::Notes;
-use find::Places;
+use find::PerfMapFolders;
 use functions::Functions;
 use perfdata_convert::count::number_of;
 use perfdata_convert::error::Result;
@@ -72,7 +72,7 @@ const MOST_SHOWN: usize = 10;
 /// ```
 #[derive(Debug)]
 pub struct PerfMaps {
-    places: Places,
+    places: PerfMapFolders,
     images: ImageFolders,
     /// The executable memory of each process that is no file, over the whole recording.
     memory: BTreeMap<u32, Ranges>,
@@ -101,7 +101,7 @@ impl PerfMaps {
     /// Returns a stage that writes images to `images`.
     pub fn new(images: Images) -> Self {
         PerfMaps {
-            places: Places::default(),
+            places: PerfMapFolders::default(),
             images: ImageFolders::new(images),
             memory: BTreeMap::new(),
             ranges: 0,

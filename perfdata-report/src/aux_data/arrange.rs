@@ -82,22 +82,22 @@ const PADDING: u64 = 7;
 
 /// Offsets of consecutive pieces without a gap.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct PieceRun {
     start: u64,
     end: u64,
 }
 
 /// Determines the position of each piece in order, without changes to the pieces.
 #[derive(Debug)]
-pub struct Places {
+pub struct PiecePlaces {
     offsets: Offsets,
-    run: Option<Run>,
+    run: Option<PieceRun>,
 }
 
-impl Places {
+impl PiecePlaces {
     /// Returns an empty sequence for pieces with such offsets.
     pub fn new(offsets: Offsets) -> Self {
-        Places { offsets, run: None }
+        PiecePlaces { offsets, run: None }
     }
 
     /// Determines the position of the next piece from its offset.
@@ -124,7 +124,7 @@ impl Places {
                 offset
             }
         };
-        self.run = Some(Run {
+        self.run = Some(PieceRun {
             start,
             end: offset.saturating_add(placed.piece.size),
         });
@@ -136,7 +136,7 @@ impl Places {
 /// repeated bytes.
 #[derive(Debug)]
 struct Copier {
-    places: Places,
+    places: PiecePlaces,
     from: File,
     to: File,
     len: u64,
@@ -160,7 +160,7 @@ impl Copier {
     /// bytes, or have the same offsets as their padding.
     fn join(
         &mut self,
-        run: Run,
+        run: PieceRun,
         placed: &mut Placed,
         before: Option<&mut Placed>,
     ) -> io::Result<()> {
@@ -193,7 +193,7 @@ impl Copier {
             return Ok(());
         };
         placed.restart = false;
-        self.places.run = Some(Run {
+        self.places.run = Some(PieceRun {
             start: run.start,
             end,
         });
@@ -264,7 +264,7 @@ pub fn arrange(
         pieces.sort_by_key(|piece| piece.origin.offset());
     }
     let mut copier = Copier {
-        places: Places::new(offsets),
+        places: PiecePlaces::new(offsets),
         from,
         to,
         len: 0,

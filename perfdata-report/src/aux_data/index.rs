@@ -13,7 +13,7 @@ use perfdata_core::spool::{StoredRecord, Writer};
 
 use super::arrange::{Offsets, Placed};
 use super::piece::Origin;
-use super::queue::{Key, Queue};
+use super::queue::{Queue, QueueKey};
 use super::{Extraction, INDEX, Report};
 use crate::show::endian_name;
 use crate::show::overview::json_of_events;
@@ -91,7 +91,7 @@ pub fn write(
     })?;
     names.update(recording);
     index.head(&extraction, recording, &names);
-    let buffers: Vec<Key> = queues.iter().map(|(queue, _)| queue.key).collect();
+    let buffers: Vec<QueueKey> = queues.iter().map(|(queue, _)| queue.key).collect();
     let mut report = Report {
         queues: queues.len(),
         ..Report::default()
@@ -163,9 +163,9 @@ pub fn write(
 
 /// Returns the queue of a record about AUX data, according to the ID of its event, or else its CPU
 /// or thread.
-fn buffer_of(record: &Record, ids: &HashMap<u64, Key>, buffers: &[Key]) -> Option<usize> {
+fn buffer_of(record: &Record, ids: &HashMap<u64, QueueKey>, buffers: &[QueueKey]) -> Option<usize> {
     let sample_id = record.sample_id.as_ref()?;
-    let only = |is_it: &dyn Fn(&Key) -> bool| {
+    let only = |is_it: &dyn Fn(&QueueKey) -> bool| {
         let mut all = buffers
             .iter()
             .enumerate()
@@ -281,7 +281,7 @@ impl Index {
         name: &str,
         notes: &mut Vec<String>,
     ) -> Result<u64> {
-        let Key { idx, cpu, tid } = queue.key;
+        let QueueKey { idx, cpu, tid } = queue.key;
         self.json.object("");
         self.json.text("file", name.as_bytes());
         for (what, number) in [("idx", idx), ("cpu", cpu), ("tid", tid)] {

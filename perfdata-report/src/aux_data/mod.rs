@@ -30,7 +30,7 @@ use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::without_aux::WithoutAux;
 use perfdata_convert::walk::{Item, walk};
 use piece::Origin;
-use queue::{Key, Queue};
+use queue::{Queue, QueueKey};
 
 /// The result of an extraction.
 #[derive(Debug, Default)]
@@ -158,9 +158,9 @@ impl ExtractAux {
 struct Extraction {
     dir: PathBuf,
     queues: Vec<Queue>,
-    by_key: HashMap<Key, usize>,
+    by_key: HashMap<QueueKey, usize>,
     /// The buffer of each event ID.
-    ids: HashMap<u64, Key>,
+    ids: HashMap<u64, QueueKey>,
     /// Number of queues with open files.
     open: usize,
     /// The queue of the current payload.
@@ -179,7 +179,7 @@ impl Extraction {
             RecordType::AUXTRACE => {
                 let body: Auxtrace = record.decode_body(DecodeContext::default())?;
                 let queue = self.begin(
-                    Key {
+                    QueueKey {
                         idx: body.idx,
                         cpu: body.cpu,
                         tid: body.tid,
@@ -202,7 +202,7 @@ impl Extraction {
                 let index: IdIndex = record.decode_body(layout)?;
                 // A number that needs more than 32 bits means "none", like -1.
                 let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-                let key = |idx, cpu, tid| Key {
+                let key = |idx, cpu, tid| QueueKey {
                     idx: number(idx),
                     cpu: number(cpu),
                     tid: number(tid),
@@ -242,7 +242,7 @@ impl Extraction {
 
     /// Returns the buffer of a sample's AUX data: the buffer of its event, or else of its CPU or
     /// thread.
-    fn queue_of(&self, sample: &perfdata_core::record::Sample) -> Key {
+    fn queue_of(&self, sample: &perfdata_core::record::Sample) -> QueueKey {
         let id = sample.identifier.or(sample.id);
         if let Some(key) = id.and_then(|id| self.ids.get(&id)) {
             return *key;
@@ -253,7 +253,7 @@ impl Extraction {
             .as_ref()
             .map(|tid| tid.tid)
             .filter(|_| cpu.is_none());
-        Key {
+        QueueKey {
             idx: u32::MAX,
             cpu: cpu.unwrap_or(u32::MAX),
             tid: tid.unwrap_or(u32::MAX),
@@ -261,7 +261,7 @@ impl Extraction {
     }
 
     /// Begins a piece of the queue `key`, and returns the index of the queue.
-    fn begin(&mut self, key: Key, record: u64, origin: Origin) -> Result<usize> {
+    fn begin(&mut self, key: QueueKey, record: u64, origin: Origin) -> Result<usize> {
         let next = self.queues.len();
         let at = *self.by_key.entry(key).or_insert(next);
         if at == next {
@@ -307,7 +307,7 @@ impl Extraction {
         };
         let mut taken = HashSet::new();
         let name = |queue: &Queue| {
-            let Key { idx, cpu, tid } = queue.key;
+            let QueueKey { idx, cpu, tid } = queue.key;
             let part = |name: &str, number: u32| {
                 if number == u32::MAX {
                     String::new()

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::arrange::{Offsets, Placed, Places, arrange};
+use super::arrange::{Offsets, PiecePlaces, Placed, arrange};
 use super::piece::{Origin, Piece};
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::interrupt;
@@ -12,7 +12,7 @@ use perfdata_convert::support::os::private;
 
 /// The identity of a queue. A number with all bits set means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct QueueKey {
     /// Number of the buffer.
     pub idx: u32,
     /// CPU.
@@ -25,7 +25,7 @@ pub struct Key {
 #[derive(Debug)]
 pub struct Queue {
     /// The identity of its data.
-    pub key: Key,
+    pub key: QueueKey,
     /// The file with the concatenated bytes of all pieces, and the file with the descriptions of
     /// the pieces.
     data: PathBuf,
@@ -42,7 +42,7 @@ pub struct Queue {
 impl Queue {
     /// Returns an empty queue, whose files are in the folder `dir` and have `number` in their
     /// names.
-    pub fn new(key: Key, dir: &Path, number: usize) -> Self {
+    pub fn new(key: QueueKey, dir: &Path, number: usize) -> Self {
         Queue {
             key,
             data: dir.join(format!(".{number}")),
@@ -139,7 +139,7 @@ impl Queue {
             placed.iter().try_for_each(&mut see)?;
             fs::remove_file(&self.data).map_err(Error::io(&self.data))?;
         } else {
-            let mut places = Places::new(offsets);
+            let mut places = PiecePlaces::new(offsets);
             noted
                 .try_for_each(|piece| see(&places.next(piece.map_err(Error::io(&self.notes))?)))?;
             fs::rename(&self.data, path).map_err(Error::io(path))?;

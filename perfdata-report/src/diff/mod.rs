@@ -183,7 +183,7 @@ struct Found<'a> {
     told: u64,
     /// Whether `see` needs no more differences.
     is_enough: bool,
-    records: summary::Records,
+    records: summary::RecordDifferences,
     metadata: summary::Metadata,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Found<'a> {
             part: Part::Record,
             told: 0,
             is_enough: false,
-            records: summary::Records::default(),
+            records: summary::RecordDifferences::default(),
             metadata: summary::Metadata::default(),
         }
     }

@@ -48,12 +48,12 @@ impl Recording {
 
 /// The records that differ, by type.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RecordDifferences {
     changed: Tallies,
     only: [Tallies; 2],
 }
 
-impl Records {
+impl RecordDifferences {
     pub(super) fn changed(&mut self, kind: RecordType) {
         self.changed.add(kind, 0);
     }
@@ -90,7 +90,7 @@ impl Metadata {
 
 /// The numbers of one record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Row {
+struct TypeRow {
     a: u64,
     b: u64,
     changed: u64,
@@ -98,7 +98,7 @@ struct Row {
     only_b: u64,
 }
 
-impl Row {
+impl TypeRow {
     fn differs(&self) -> bool {
         self.changed > 0 || self.only_a > 0 || self.only_b > 0
     }
@@ -116,7 +116,7 @@ pub struct Summary {
     pub recordings: [Recording; 2],
     /// Whether the recordings differ.
     pub differs: bool,
-    records: Records,
+    records: RecordDifferences,
     metadata: Vec<(Part, String, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl Summary {
     }
 
     /// Returns the numbers of each type, and of all types together.
-    fn rows(&self) -> (Vec<(String, Row)>, Row) {
+    fn rows(&self) -> (Vec<(String, TypeRow)>, TypeRow) {
         let [a, b] = &self.recordings;
         let [only_a, only_b] = &self.records.only;
         let all = [
@@ -144,7 +144,7 @@ impl Summary {
             only_a,
             only_b,
         ];
-        let row = |[a, b, changed, only_a, only_b]: [u64; 5]| Row {
+        let row = |[a, b, changed, only_a, only_b]: [u64; 5]| TypeRow {
             a,
             b,
             changed,
@@ -165,7 +165,7 @@ impl Summary {
             })
             .collect();
         let others = row(all.map(|tallies| tallies.others().count));
-        if others != Row::default() {
+        if others != TypeRow::default() {
             rows.push(("others".to_owned(), others));
         }
         (rows, row(all.map(|tallies| tallies.total().count)))
@@ -274,7 +274,7 @@ impl Summary {
     }
 }
 
-fn push_row(json: &mut Json, row: &Row) {
+fn push_row(json: &mut Json, row: &TypeRow) {
     for (name, number) in ["a", "b", "changed", "only_in_a", "only_in_b"]
         .into_iter()
         .zip(row.numbers())

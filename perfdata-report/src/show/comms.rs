@@ -27,21 +27,21 @@ const RECENT: usize = 256;
 const RUNS: usize = 64;
 
 #[derive(Debug, Clone)]
-enum Change {
+enum CommChange {
     Comm { tid: Tid, name: CommId },
     Fork(Task),
     Exit(Tid),
 }
 
-impl Change {
+impl CommChange {
     fn tid(&self) -> u32 {
         match *self {
-            Change::Comm {
+            CommChange::Comm {
                 tid: Tid { tid, .. },
                 ..
             }
-            | Change::Fork(Task { tid, .. })
-            | Change::Exit(Tid { tid, .. }) => tid,
+            | CommChange::Fork(Task { tid, .. })
+            | CommChange::Exit(Tid { tid, .. }) => tid,
         }
     }
 }
@@ -58,7 +58,7 @@ pub struct Comms {
     /// round settles, and younger ones. Waiting changes with their times.
     due: Vec<(u64, u32)>,
     younger: Vec<(u64, u32)>,
-    changes: Vec<(u64, Change)>,
+    changes: Vec<(u64, CommChange)>,
     /// The latest time so far, and the latest time at the end of the previous round.
     youngest: u64,
     complete: u64,
@@ -128,7 +128,7 @@ impl Comms {
                     .iter()
                     .position(|&byte| byte == 0)
                     .unwrap_or(text.len());
-                Change::Comm {
+                CommChange::Comm {
                     tid: Tid { pid, tid },
                     name: self
                         .threads
@@ -137,7 +137,7 @@ impl Comms {
                 }
             }),
             RecordType::FORK => pair(0).zip(pair(8)).map(|((pid, ppid), (tid, ptid))| {
-                Change::Fork(Task {
+                CommChange::Fork(Task {
                     pid,
                     ppid,
                     tid,
@@ -147,7 +147,7 @@ impl Comms {
             }),
             RecordType::EXIT => pair(0)
                 .zip(pair(8))
-                .map(|((pid, _), (tid, _))| Change::Exit(Tid { pid, tid })),
+                .map(|((pid, _), (tid, _))| CommChange::Exit(Tid { pid, tid })),
             _ => return,
         };
         let Some(change) = change else { return };
@@ -305,19 +305,19 @@ impl Comms {
         self.recent.fill(None);
     }
 
-    fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &CommChange) {
         match change {
-            Change::Comm { tid, name } => {
+            CommChange::Comm { tid, name } => {
                 self.make_room();
                 let id = self.threads.find_or_add(Machine::HOST, tid);
                 self.threads.name(id, *name);
             }
-            Change::Fork(task) => {
+            CommChange::Fork(task) => {
                 self.make_room();
                 let id = self.threads.fork(Machine::HOST, task, None);
                 self.remember(task.tid, Some(id));
             }
-            Change::Exit(tid) => {
+            CommChange::Exit(tid) => {
                 if let Some(id) = self.threads.find(Machine::HOST, tid) {
                     self.threads.end(id, None);
                 }

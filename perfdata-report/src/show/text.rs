@@ -120,7 +120,7 @@ fn push_flags(out: &mut String, word: u64, fields: &'static [Field]) {
 
 /// The position of the visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Frame {
+enum TextPosition {
     /// In a structure with braces.
     Struct,
     /// In a list, after this number of elements.
@@ -137,7 +137,7 @@ pub struct Line<'a> {
     /// The line so far.
     pub out: String,
     limits: TextLimits,
-    frames: Vec<Frame>,
+    frames: Vec<TextPosition>,
     event: Option<EventOfId<'a>>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Line<'a> {
     /// Counts an element of a list and writes the separator before it. Returns whether to show the
     /// element.
     fn element(&mut self) -> bool {
-        if let Some(Frame::List(count)) = self.frames.last_mut() {
+        if let Some(TextPosition::List(count)) = self.frames.last_mut() {
             *count = count.saturating_add(1);
             if *count > self.limits.items {
                 return false;
@@ -187,31 +187,31 @@ impl<'a> Line<'a> {
 
 impl Visitor for Line<'_> {
     fn begin(&mut self, name: &'static str) {
-        if name.is_empty() && !matches!(self.frames.last(), Some(Frame::List(_))) {
-            self.frames.push(Frame::Flat);
+        if name.is_empty() && !matches!(self.frames.last(), Some(TextPosition::List(_))) {
+            self.frames.push(TextPosition::Flat);
             return;
         }
         self.element();
         self.name(name);
         self.out.push('{');
-        self.frames.push(Frame::Struct);
+        self.frames.push(TextPosition::Struct);
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
         self.element();
         self.name(name);
         self.out.push('[');
-        self.frames.push(Frame::List(0));
+        self.frames.push(TextPosition::List(0));
     }
 
     fn end(&mut self) {
         match self.frames.pop() {
-            Some(Frame::Struct) => self.out.push('}'),
-            Some(Frame::List(count)) if count > self.limits.items => {
+            Some(TextPosition::Struct) => self.out.push('}'),
+            Some(TextPosition::List(count)) if count > self.limits.items => {
                 let _ = write!(self.out, " … ({count})]");
             }
-            Some(Frame::List(_)) => self.out.push(']'),
-            Some(Frame::Flat) | None => {}
+            Some(TextPosition::List(_)) => self.out.push(']'),
+            Some(TextPosition::Flat) | None => {}
         }
     }
 
@@ -303,7 +303,7 @@ impl Tree {
         } else {
             &list.line.out
         });
-        if let Some(Frame::List(count)) = list.line.frames.last()
+        if let Some(TextPosition::List(count)) = list.line.frames.last()
             && *count > self.limits.items
         {
             let _ = write!(self.out, " … ({count})");
@@ -352,7 +352,7 @@ impl Visitor for Tree {
         }
         // The line shows a list without brackets.
         let mut line = Line::new(self.limits);
-        line.frames.push(Frame::List(0));
+        line.frames.push(TextPosition::List(0));
         self.list = Some(List {
             line,
             depth: 1,

@@ -12,7 +12,7 @@ const MOST_PATH: usize = 4096;
 
 /// A row: the line of the instructions from its address to that of the next row.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct LineRow {
     address: u64,
     /// The number of the file; [`END`] after the last instruction of a sequence.
     file: u32,
@@ -25,7 +25,7 @@ const END: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct LineTable {
     /// Sorted by address.
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
     /// The paths of the files, by their numbers.
     files: Vec<Option<Arc<[u8]>>>,
 }
@@ -40,16 +40,16 @@ impl LineTable {
     ) -> LineTable {
         let mut table = LineTable::default();
         table.add_files(dwarf, unit, program.header(), work);
-        let mut sequences: Vec<Vec<Row>> = Vec::new();
-        let mut sequence: Vec<Row> = Vec::new();
+        let mut sequences: Vec<Vec<LineRow>> = Vec::new();
+        let mut sequence: Vec<LineRow> = Vec::new();
         let mut rows = program.rows();
         while let Ok(Some((_, row))) = rows.next_row() {
-            if work.spend(1).is_none() || work.hold(size_of::<Row>()).is_none() {
+            if work.spend(1).is_none() || work.hold(size_of::<LineRow>()).is_none() {
                 break;
             }
             let file = u32::try_from(row.file_index()).unwrap_or(END);
             let line = row.line().map_or(0, |line| line.get());
-            let new = Row {
+            let new = LineRow {
                 address: row.address(),
                 file: if row.end_sequence() { END } else { file },
                 line: u32::try_from(line).unwrap_or(0),

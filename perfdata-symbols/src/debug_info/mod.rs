@@ -65,7 +65,7 @@ const MOST_INLINED: usize = 256;
 
 /// A unit, as far as it was read.
 #[derive(Debug)]
-struct Known {
+struct KnownUnit {
     /// The offset of its header in `.debug_info`.
     offset: usize,
     abbreviations: Arc<Abbreviations>,
@@ -94,7 +94,7 @@ pub(crate) struct DebugInfo {
 
 #[derive(Debug)]
 struct Tables {
-    units: Vec<Known>,
+    units: Vec<KnownUnit>,
     spans: Vec<Span>,
     /// The names of functions, by the offsets of their entries in `.debug_info`.
     names: HashMap<usize, Named, RandomState>,
@@ -222,7 +222,7 @@ impl Tables {
         let mut abbreviations = HashMap::default();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            if self.work.spend(16).is_none() || self.work.hold(size_of::<Known>()).is_none() {
+            if self.work.spend(16).is_none() || self.work.hold(size_of::<KnownUnit>()).is_none() {
                 break;
             }
             let _ = self.add_unit(dwarf, header, &mut abbreviations);
@@ -266,7 +266,7 @@ impl Tables {
         let number = self.units.len();
         let spans = (&mut self.spans, number);
         let _ = root.die.add_spans(dwarf, &unit, &mut self.work, spans);
-        self.units.push(Known {
+        self.units.push(KnownUnit {
             offset,
             abbreviations: unit.abbreviations.clone(),
             low_pc: unit.low_pc,
@@ -352,7 +352,7 @@ impl Tables {
 
     /// Reads the ranges of all functions of a unit.
     fn read_functions(&mut self, dwarf: &Dwarf<'_>, unit: &Unit<'_>, number: usize) {
-        let is_read = |known: &Known| known.functions.is_some();
+        let is_read = |known: &KnownUnit| known.functions.is_some();
         if self.units.get(number).is_none_or(is_read) {
             return;
         }
@@ -389,7 +389,7 @@ impl Tables {
 
     /// Reads the lines of a unit.
     fn read_lines(&mut self, dwarf: &Dwarf<'_>, unit: &Unit<'_>, number: usize) {
-        let is_read = |known: &Known| known.lines.is_some();
+        let is_read = |known: &KnownUnit| known.lines.is_some();
         if self.units.get(number).is_none_or(is_read) {
             return;
         }
@@ -526,7 +526,7 @@ impl Tables {
     }
 }
 
-impl Known {
+impl KnownUnit {
     fn line(&self, address: u64) -> Option<(Option<Arc<[u8]>>, u32)> {
         self.lines.as_ref()?.find(address)
     }

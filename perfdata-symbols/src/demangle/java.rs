@@ -3,7 +3,7 @@
 
 /// What is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum JavaState {
     /// The name of the method's class.
     Class,
     /// The name of the method.
@@ -23,46 +23,49 @@ pub(super) fn demangled(name: &[u8]) -> Option<Vec<u8>> {
     let end = memchr::memrchr(b')', name)?;
     let mut rest = name.get(..=end)?.strip_prefix(b"L")?;
     let mut text = Vec::with_capacity(name.len().saturating_mul(2));
-    let mut part = Part::Class;
+    let mut part = JavaState::Class;
     let (mut parameters, mut dimensions) = (0_u32, 0_u32);
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         match (byte, part) {
-            (b'L' | b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z', Part::Parameters) => {
+            (
+                b'L' | b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z',
+                JavaState::Parameters,
+            ) => {
                 if parameters > 0 {
                     text.extend_from_slice(b", ");
                 }
                 parameters = parameters.saturating_add(1);
                 match simple_type(byte) {
-                    None => part = Part::ClassOfParameter,
+                    None => part = JavaState::ClassOfParameter,
                     Some(simple) => {
                         text.extend_from_slice(simple);
                         push_dimensions(&mut text, &mut dimensions);
                     }
                 }
             }
-            (b'V', Part::Parameters) => {
+            (b'V', JavaState::Parameters) => {
                 text.extend_from_slice(b"void");
                 push_dimensions(&mut text, &mut dimensions);
             }
-            (b'[', Part::Parameters) => dimensions = dimensions.saturating_add(1),
-            (b'(', Part::Method) => {
+            (b'[', JavaState::Parameters) => dimensions = dimensions.saturating_add(1),
+            (b'(', JavaState::Method) => {
                 text.push(byte);
-                part = Part::Parameters;
+                part = JavaState::Parameters;
             }
-            (b')', Part::Parameters) => {
+            (b')', JavaState::Parameters) => {
                 text.push(byte);
                 parameters = 0;
             }
-            (b';', Part::Class) => {
+            (b';', JavaState::Class) => {
                 // Constructors (`<init>`) follow their class without a dot.
                 if rest.first().is_some_and(u8::is_ascii_alphabetic) {
                     text.push(b'.');
                 }
-                part = Part::Method;
+                part = JavaState::Method;
             }
-            (b';', Part::ClassOfParameter) => part = Part::Parameters,
-            (b'/', Part::Class | Part::ClassOfParameter) => text.push(b'.'),
+            (b';', JavaState::ClassOfParameter) => part = JavaState::Parameters,
+            (b'/', JavaState::Class | JavaState::ClassOfParameter) => text.push(b'.'),
             (b'[' | b'(' | b')' | b';' | b'/', _) => return None,
             _ => text.push(byte),
         }

@@ -39,13 +39,13 @@ const NAME: u64 = 1 << 14;
 
 /// The names to which relocations refer. The symbols that a library uses are usually the first ones
 /// of its table, before the often far more numerous ones that it provides.
-struct Names {
+struct RelocationNames {
     symbols: Vec<Raw>,
     /// By their offsets.
     names: HashMap<u32, Box<[u8]>, RandomState>,
 }
 
-impl Names {
+impl RelocationNames {
     /// Returns the name of a symbol, unless it is empty.
     fn get(&self, symbol: u64) -> Option<&[u8]> {
         let raw = self.symbols.get(usize::try_from(symbol).ok()?)?;
@@ -250,7 +250,7 @@ impl Elf {
     }
 
     /// Returns the names to which the relocations in a section refer.
-    fn names_of(&self, table: &Section, relocations: &[Relocation]) -> Option<Names> {
+    fn names_of(&self, table: &Section, relocations: &[Relocation]) -> Option<RelocationNames> {
         let symbols = self.sections.get(table.link)?;
         let strings = self.sections.get(symbols.link)?;
         let numbers = || relocations.iter().map(|relocation| relocation.symbol);
@@ -287,6 +287,6 @@ impl Elf {
             };
             names.insert(offset, name);
         }
-        Some(Names { symbols, names })
+        Some(RelocationNames { symbols, names })
     }
 }

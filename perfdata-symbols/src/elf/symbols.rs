@@ -29,7 +29,7 @@ const BLOCK: usize = 1 << 8;
 
 /// The form of the entries of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct EntryForm {
     pub endian: Endianness,
     pub is_64: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct Raw {
     size: u64,
 }
 
-impl Form {
+impl EntryForm {
     /// Returns the size of an entry in bytes.
     pub fn size(self) -> usize {
         if self.is_64 { RAW_64 } else { RAW_32 }
@@ -92,7 +92,7 @@ impl Form {
 
 /// Where the symbols of a section are.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SymbolSection {
     /// Whether perf takes symbols without a type from it.
     has_labels: bool,
     is_text: bool,
@@ -107,15 +107,15 @@ pub(super) struct Rules {
     addresses: Addresses,
     loads: Vec<Segment>,
     /// By the numbers of the sections; `None` for those that are not loaded.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<SymbolSection>>,
     /// Offset of the first name, and their size.
     names: (u32, u64),
 }
 
 impl Elf {
     /// Returns the form of the entries.
-    pub(super) fn form(&self) -> Form {
-        Form {
+    pub(super) fn form(&self) -> EntryForm {
+        EntryForm {
             endian: self.endian,
             is_64: self.is_64,
         }
@@ -207,7 +207,7 @@ impl Elf {
                 true => runtime.sections.get(number)?,
                 false => section,
             };
-            Some(Place {
+            Some(SymbolSection {
                 has_labels: section.has_labels,
                 is_text: *section.name == *b".text",
                 address: section.address,
@@ -286,7 +286,7 @@ pub(crate) struct FileSymbols {
     offset: u64,
     /// Number of entries.
     len: u32,
-    form: Form,
+    form: EntryForm,
     rules: Rules,
     /// The entries that were read, in blocks.
     blocks: Box<[OnceLock<Box<[u8]>>]>,
@@ -298,7 +298,7 @@ impl FileSymbols {
         file: Arc<File>,
         offset: u64,
         size: u64,
-        form: Form,
+        form: EntryForm,
         rules: Rules,
     ) -> Option<Self> {
         let len = u32::try_from(size.checked_div(form.size() as u64)?).ok()?;
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn entries_of_both_classes_are_read() {
         let raw = |is_64, endian, bytes: &[u8]| {
-            let raw = Form { endian, is_64 }.symbol(bytes)?;
+            let raw = EntryForm { endian, is_64 }.symbol(bytes)?;
             let Raw {
                 name,
                 info,

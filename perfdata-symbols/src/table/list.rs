@@ -20,12 +20,12 @@ pub(crate) struct New {
 /// Symbols, which are numbered from 0. There may be numbers without a symbol.
 #[derive(Debug, Default)]
 pub(super) struct List {
-    parts: Vec<Part>,
+    parts: Vec<ListBlock>,
     len: u32,
 }
 
 #[derive(Debug)]
-struct Part {
+struct ListBlock {
     /// The number of its first symbol.
     first: u32,
     content: Content,
@@ -51,7 +51,7 @@ impl List {
         if !matches!(self.parts.last(), Some(part) if matches!(part.content, Content::Memory(_))) {
             self.add(Content::Memory(Vec::new()));
         }
-        if let Some(Part {
+        if let Some(ListBlock {
             content: Content::Memory(list),
             ..
         }) = self.parts.last_mut()
@@ -71,7 +71,7 @@ impl List {
     }
 
     fn add(&mut self, content: Content) {
-        self.parts.push(Part {
+        self.parts.push(ListBlock {
             first: self.len,
             content,
         });

@@ -2,4 +2,5 @@
 
 mod documentation;
 mod examples;
+mod type_names;
 mod unsafe_code;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
 use perfdata_core::read::{InputFile, Options, RecordingReader, SourceReader};
 
-use super::{Input, Kind, Written};
+use super::{Input, OpenInput, Written};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::io::STANDARD;
@@ -63,7 +63,7 @@ impl Input {
             let data = std::fs::metadata(path.join("data"));
             return Ok(Input {
                 written: data.ok().and_then(|data| Written::of(&data)),
-                ..Kind::Directory(Directory::open(path)?).into()
+                ..OpenInput::Directory(Directory::open(path)?).into()
             });
         }
         match ((&file).stream_position(), meta) {
@@ -73,7 +73,7 @@ impl Input {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
                 Ok(Input {
                     written: Written::of(&meta),
-                    ..Kind::File(Arc::new(file)).into()
+                    ..OpenInput::File(Arc::new(file)).into()
                 })
             }
             (Ok(at), Some(_)) => {
@@ -110,7 +110,7 @@ impl Input {
         if kind.is_some_and(|(kind, _)| kind == ContainerKind::File) {
             return spooled(&mut whole).map(Input::from);
         }
-        Ok(Kind::Stream(Box::new(whole)).into())
+        Ok(OpenInput::Stream(Box::new(whole)).into())
     }
 }
 
@@ -130,9 +130,9 @@ fn unrecognised(first: &[u8]) -> Error {
 }
 
 /// Stores a stream in a temporary file.
-pub(super) fn spooled(stream: &mut dyn Read) -> Result<Kind> {
+pub(super) fn spooled(stream: &mut dyn Read) -> Result<OpenInput> {
     let file = spool(stream)?;
-    Ok(Kind::File(Arc::new(
+    Ok(OpenInput::File(Arc::new(
         InputFile::new(file).map_err(Error::io("temporary file"))?,
     )))
 }

@@ -12,14 +12,14 @@ pub(super) const BLOCK: u64 = 1 << 20;
 
 /// A block with the next bytes of the stream, and one for access further ahead.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct SalvageBlocks {
     pub(super) near: Block,
     pub(super) far: Block,
 }
 
-impl Blocks {
+impl SalvageBlocks {
     pub(super) fn new() -> Self {
-        Blocks {
+        SalvageBlocks {
             near: Block::new(BLOCK),
             far: Block::new(BLOCK),
         }

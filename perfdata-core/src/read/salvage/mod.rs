@@ -35,7 +35,7 @@ use crate::read::source::Source;
 use crate::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-use block::{BLOCK, Blocks};
+use block::{BLOCK, SalvageBlocks};
 use evidence::{Evidence, Judgement, Verdict};
 use inner::Zstd;
 use search::Searched;
@@ -44,7 +44,7 @@ use search::Searched;
 #[derive(Debug)]
 pub struct Salvaged<S> {
     source: S,
-    blocks: Blocks,
+    blocks: SalvageBlocks,
     /// The last offset known to be the start of a record, where the last search began.
     base: u64,
     /// Whether the record there seems to be truncated by the end of the input.
@@ -130,7 +130,7 @@ impl<S: Source> Salvaged<S> {
         let len = source.len().map_err(|e| Error::io("file", e))?;
         Ok(Salvaged {
             source,
-            blocks: Blocks::new(),
+            blocks: SalvageBlocks::new(),
             base: place.offset,
             is_cut: false,
             has_odd_sizes: model.features.contains_key(&FeatureId::COMPRESSED),

@@ -32,7 +32,7 @@ pub(super) struct Searched {
 const CHAIN: usize = 8;
 
 /// Regular records in a row.
-struct Row {
+struct RegularRecords {
     /// Number of records that are likely, not including one that is sure.
     count: usize,
     /// The offset after them, and after one that is sure.
@@ -403,7 +403,7 @@ impl<S: Source> Salvaged<S> {
     /// several in a row. [`STARTS`] says what is sufficient.
     fn is_start(&mut self, at: u64) -> Result<bool> {
         let is_aligned = at.saturating_sub(self.base).is_multiple_of(8) || self.has_odd_sizes;
-        let Row {
+        let RegularRecords {
             count,
             behind,
             follows,
@@ -428,11 +428,11 @@ impl<S: Source> Salvaged<S> {
     }
 
     /// Returns the regular records in a row from `at` on, up to one that is sure.
-    fn row(&mut self, at: u64, is_aligned: bool) -> Result<Row> {
+    fn row(&mut self, at: u64, is_aligned: bool) -> Result<RegularRecords> {
         let mut behind = at;
         for count in 0..=CHAIN / 2 {
             let found = |behind, follows| {
-                Ok(Row {
+                Ok(RegularRecords {
                     count,
                     behind,
                     follows,
@@ -455,7 +455,7 @@ impl<S: Source> Salvaged<S> {
                 }
             }
         }
-        Ok(Row {
+        Ok(RegularRecords {
             count: CHAIN / 2 + 1,
             behind,
             follows: Follows::More,

@@ -73,8 +73,8 @@ impl Search {
             self.at += 1;
             if let Some(open) = &mut self.open {
                 match open.push(byte) {
-                    State::Incomplete if self.at - open.start < MOST => {}
-                    State::Complete => {
+                    PsbState::Incomplete if self.at - open.start < MOST => {}
+                    PsbState::Complete => {
                         let Open { start, tsc, .. } = *open;
                         let end = self.at;
                         if let Some(tsc) = tsc {
@@ -122,7 +122,7 @@ struct Open {
 }
 
 /// Whether more packets belong to a PSB packet.
-enum State {
+enum PsbState {
     /// Yes.
     Incomplete,
     /// No: PSBEND has arrived.
@@ -133,17 +133,17 @@ enum State {
 
 impl Open {
     /// Processes the next byte.
-    fn push(&mut self, byte: u8) -> State {
+    fn push(&mut self, byte: u8) -> PsbState {
         self.packet.push(byte);
         let packet = self.packet.as_slice();
         let Some(size) = size(packet) else {
-            return State::Invalid;
+            return PsbState::Invalid;
         };
         if packet.len() < size {
-            return State::Incomplete;
+            return PsbState::Incomplete;
         }
         match *packet {
-            [0x02, 0x23] => return State::Complete,
+            [0x02, 0x23] => return PsbState::Complete,
             [0x19, ref low @ ..] => {
                 let bytes = low.iter().rev();
                 self.tsc = Some(bytes.fold(0, |tsc, &byte| tsc << 8 | u64::from(byte)));
@@ -151,7 +151,7 @@ impl Open {
             _ => {}
         }
         self.packet.clear();
-        State::Incomplete
+        PsbState::Incomplete
     }
 }
 

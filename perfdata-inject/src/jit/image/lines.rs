@@ -14,7 +14,7 @@ use super::Target;
 
 /// The source line of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct SourceLine<'a> {
     /// Offset of the instruction in the code in bytes.
     pub offset: u64,
     /// Name of the source file; not empty, without a NUL.
@@ -43,7 +43,7 @@ pub struct DebugSections {
 pub fn sections(
     target: Target,
     code_size: u64,
-    lines: &[Line<'_>],
+    lines: &[SourceLine<'_>],
 ) -> Result<DebugSections, String> {
     let encoding = Encoding {
         format: Format::Dwarf32,
@@ -52,7 +52,7 @@ pub fn sections(
         address_size: target.word() as u8,
     };
     let text = Address::Constant(target.text_offset());
-    let name = |line: &Line<'_>| LineString::String(line.file.to_vec());
+    let name = |line: &SourceLine<'_>| LineString::String(line.file.to_vec());
     let empty = || LineString::String(Vec::new());
     // The working directory is not known. Neither it nor the first file is written before DWARF 5.
     let mut program = LineProgram::new(

@@ -16,7 +16,7 @@ use perfdata_core::Endian;
 use perfdata_core::feature::ElfMachine;
 
 pub use build_id::BUILD_ID_SIZE;
-pub use lines::Line;
+pub use lines::SourceLine;
 pub use symbols::{Symbol, SymbolImage};
 
 /// The machine that a function was generated for.
@@ -79,7 +79,7 @@ pub struct Image<'a> {
     /// The sections `.eh_frame` and `.eh_frame_hdr`.
     pub unwinding: Option<(&'a [u8], &'a [u8])>,
     /// The source lines.
-    pub lines: &'a [Line<'a>],
+    pub lines: &'a [SourceLine<'a>],
     /// Alignment of the segment. perf writes 8, and its unwinder (tools/perf/util/unwind-libdw.c)
     /// only expects that of images called `/tmp/jitted-…`. For others, it subtracts the offset of
     /// the code from the address of the mapping, and libdwfl subtracts the address of the segment,

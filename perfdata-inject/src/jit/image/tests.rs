@@ -83,7 +83,7 @@ fn images_of_other_machines_are_read() {
 
 #[test]
 fn lines_are_in_sections_of_their_own() {
-    let line = |offset, line, file| Line {
+    let line = |offset, line, file| SourceLine {
         offset,
         file,
         line,

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::Change;
+use super::CommChange;
 
 /// The changes of a part of the stream by thread, and the number of samples before each change and
 /// after the last one of each thread.
 #[derive(Debug, Default)]
 pub struct Pending {
-    threads: HashMap<u32, Places, RandomState>,
+    threads: HashMap<u32, ThreadPlaces, RandomState>,
     /// The times of changes. Each thread has adjacent places, in time order, and one more after its
     /// last change.
     times: Vec<u64>,
@@ -26,7 +26,7 @@ pub struct Pending {
 
 /// The places of a thread.
 #[derive(Debug, Clone, Copy, Default)]
-struct Places {
+struct ThreadPlaces {
     /// The place of the first change.
     first: usize,
     /// Number of changes.
@@ -70,7 +70,7 @@ impl Run {
 
 impl Pending {
     /// Returns the places of `changes`, which are in time order.
-    pub fn of(changes: &[(u64, Change)]) -> Self {
+    pub fn of(changes: &[(u64, CommChange)]) -> Self {
         let mut pending = Pending::default();
         for (_, change) in changes {
             pending.threads.entry(change.tid()).or_default().count += 1;
@@ -105,7 +105,7 @@ impl Pending {
             place: None,
             samples: 0,
         };
-        if let Some(&Places { first, count }) = self.threads.get(&tid) {
+        if let Some(&ThreadPlaces { first, count }) = self.threads.get(&tid) {
             let times = self.times.get(first..first + count).unwrap_or_default();
             let before = times.partition_point(|&change| change <= time);
             if let Some(&change) = before.checked_sub(1).and_then(|last| times.get(last)) {
@@ -139,8 +139,10 @@ impl Pending {
 
     /// Returns the numbers of samples after the last changes of the threads.
     pub fn after(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.threads.iter().map(|(&tid, &Places { first, count })| {
-            (tid, self.samples.get(first + count).copied().unwrap_or(0))
-        })
+        self.threads
+            .iter()
+            .map(|(&tid, &ThreadPlaces { first, count })| {
+                (tid, self.samples.get(first + count).copied().unwrap_or(0))
+            })
     }
 }

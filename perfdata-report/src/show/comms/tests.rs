@@ -8,7 +8,7 @@ fn at(comms: &mut Comms, time: u64, tid: u32) {
     comms.wait(time, tid);
 }
 
-fn changes(comms: &mut Comms, time: u64, change: Change) {
+fn changes(comms: &mut Comms, time: u64, change: CommChange) {
     comms.youngest = comms.youngest.max(time);
     comms.changes.push((time, change));
 }
@@ -18,15 +18,15 @@ fn named(comms: &mut Comms, time: u64, tid: u32, name: &str) {
     changes(
         comms,
         time,
-        Change::Comm {
+        CommChange::Comm {
             tid: Tid { pid: tid, tid },
             name,
         },
     );
 }
 
-fn fork(tid: u32, parent: u32) -> Change {
-    Change::Fork(Task {
+fn fork(tid: u32, parent: u32) -> CommChange {
+    CommChange::Fork(Task {
         pid: tid,
         ppid: parent,
         tid,
@@ -88,7 +88,7 @@ fn records_say_what_decoding_says() {
             let decoded = match Record::decode(&raw, &layout).expect("it was encoded").body {
                 Body::Comm(comm) => {
                     let name = comms.threads.comms_mut().intern(comm.comm.text());
-                    Change::Comm {
+                    CommChange::Comm {
                         tid: Tid {
                             pid: comm.pid,
                             tid: comm.tid,
@@ -96,8 +96,8 @@ fn records_say_what_decoding_says() {
                         name,
                     }
                 }
-                Body::Fork(task) => Change::Fork(task),
-                Body::Exit(task) => Change::Exit(Tid {
+                Body::Fork(task) => CommChange::Fork(task),
+                Body::Exit(task) => CommChange::Exit(Tid {
                     pid: task.pid,
                     tid: task.tid,
                 }),
@@ -147,7 +147,7 @@ fn a_child_is_called_as_its_parent_was() {
     named(&mut comms, 30, 7, "other");
     named(&mut comms, 40, 8, "make");
     let _ = [25, 35, 45].map(|time| at(&mut comms, time, 8));
-    changes(&mut comms, 50, Change::Exit(Tid { pid: 8, tid: 8 }));
+    changes(&mut comms, 50, CommChange::Exit(Tid { pid: 8, tid: 8 }));
     changes(&mut comms, 60, fork(8, 9));
     let _ = [55, 65].map(|time| at(&mut comms, time, 8));
     at(&mut comms, 70, 0);
@@ -164,12 +164,12 @@ fn memory_is_bounded() {
     for tid in 0..3 * THREADS as u32 {
         comms.apply(&fork(tid, 0));
         comms.count(tid, 1);
-        comms.apply(&Change::Exit(Tid { pid: tid, tid }));
+        comms.apply(&CommChange::Exit(Tid { pid: tid, tid }));
         let name = comms
             .threads
             .comms_mut()
             .intern(format!("{tid}").repeat(8).as_bytes());
-        comms.apply(&Change::Comm {
+        comms.apply(&CommChange::Comm {
             tid: Tid { pid: 1, tid: 1 },
             name,
         });

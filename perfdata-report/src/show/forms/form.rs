@@ -26,7 +26,7 @@ const PER_BYTE: usize = 3;
 /// How the records of one form are written.
 #[derive(Debug)]
 pub(super) struct Form {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<TextPiece>,
     /// What follows the last value.
     pub(super) end: Literal,
     /// Room that is needed in addition to [`PER_BYTE`] bytes for each byte of the record.
@@ -39,7 +39,7 @@ pub(super) struct Form {
 
 /// A fixed text, and the value after it.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     pub(super) before: Literal,
     pub(super) value: Value,
     /// The last number here.

@@ -2,7 +2,7 @@
 
 use perfdata_core::describe::{Leaf, Style, Visitor};
 
-use super::form::{Form, Piece, Value, WORD};
+use super::form::{Form, TextPiece, Value, WORD};
 use crate::show::buffer::{Known, Literal};
 use crate::show::record::{HeadNumber, RecordWriter};
 use perfdata_convert::json::Json;
@@ -14,7 +14,7 @@ use perfdata_convert::support::values::is_filling;
 #[derive(Debug, Default)]
 pub(super) struct Learner {
     json: Json,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// Where the text after the last value starts.
     from: usize,
     /// Size of a count whose elements follow.
@@ -29,7 +29,7 @@ impl Learner {
     /// Adds a value after the text so far.
     fn value(&mut self, value: Value) {
         let text = self.json.out.get(self.from..).unwrap_or_default();
-        self.pieces.push(Piece {
+        self.pieces.push(TextPiece {
             before: Literal::new(text),
             value,
             known: Known::default(),

@@ -25,14 +25,14 @@ const FORMS: usize = 64;
 #[derive(Debug)]
 pub struct Forms {
     /// The forms by their keys; a key that has no form is known as well.
-    known: Vec<Option<(Key, Option<Form>)>>,
+    known: Vec<Option<(FormKey, Option<Form>)>>,
     /// The version of the state of the recording that they belong to.
     version: Option<u64>,
 }
 
 /// What the form of a record depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
+struct FormKey {
     kind: RecordType,
     misc: u16,
     is_inner: bool,
@@ -41,7 +41,7 @@ struct Key {
     named: Option<usize>,
 }
 
-impl Key {
+impl FormKey {
     /// Returns the key of a record whose form does not depend on its content.
     #[inline]
     fn of(raw: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> Option<Self> {
@@ -56,7 +56,7 @@ impl Key {
             events.fixed_record(raw)?;
             events.of_record(raw)
         };
-        Some(Key {
+        Some(FormKey {
             kind: raw.kind,
             misc: raw.misc,
             is_inner: inner.is_some(),
@@ -110,7 +110,7 @@ impl Forms {
                 *text = json.out;
             });
         };
-        let Some(key) = Key::of(raw, inner, recording) else {
+        let Some(key) = FormKey::of(raw, inner, recording) else {
             return generic(&show(), out);
         };
         let Some(place) = self.known.get_mut(key.place()) else {
