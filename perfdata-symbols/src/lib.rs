@@ -67,6 +67,9 @@ pub fn parse_everything(data: &[u8]) {
             elf.debug_link(),
             elf.has_symtab(),
             elf.has_content(),
+            elf.functions(),
+            elf.symbol_address(b"main"),
+            elf.plt_entries(),
         );
         for addresses in [
             elf::Addresses::Offsets,

@@ -13,8 +13,8 @@ use super::objects::{Object, Place};
 /// Maximum number of functions that a fall-through may touch.
 const MOST_TOUCHED: usize = 16;
 
-/// Maximum number of functions whose instructions are kept.
-const MOST_KEPT: usize = 1 << 10;
+/// Maximum number of instructions that are kept.
+const MOST_KEPT: usize = 1 << 21;
 
 /// The size of a page, to which addresses of segments are rounded.
 const PAGE: u64 = 4096;
@@ -31,6 +31,8 @@ pub(super) struct Code {
     stubs: Vec<Range<u64>>,
     /// The instructions of functions, by their numbers.
     instructions: HashMap<usize, Instructions, RandomState>,
+    /// Number of instructions of these functions.
+    kept: usize,
 }
 
 impl Code {
@@ -66,6 +68,7 @@ impl Code {
             kernel_base,
             functions,
             instructions: HashMap::default(),
+            kept: 0,
         })
     }
 
@@ -134,12 +137,14 @@ impl Code {
 
     fn instructions(&mut self, number: usize) -> Option<&Instructions> {
         if !self.instructions.contains_key(&number) {
-            if self.instructions.len() >= MOST_KEPT {
+            if self.kept >= MOST_KEPT {
                 self.instructions.clear();
+                self.kept = 0;
             }
             let range = self.functions.get(number)?;
             let code = self.code(range)?;
             let known = Instructions::of(&self.elf, &code, range.start)?;
+            self.kept = self.kept.saturating_add(known.len());
             self.instructions.insert(number, known);
         }
         self.instructions.get(&number)

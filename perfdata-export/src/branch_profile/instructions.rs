@@ -66,6 +66,11 @@ impl Instructions {
         Instructions { starts, leaving }
     }
 
+    /// Returns the number of instructions.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     /// Returns whether an instruction starts at an address.
     pub fn starts_at(&self, address: u64) -> bool {
         self.starts.binary_search(&address).is_ok()

@@ -9,8 +9,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use perfdata_columns::{ArrowStream, Options as Columns, ParquetTables, SampleBatches};
 use perfdata_core::read::{Limits, Options, RecordSource, RecordingReader};
 use perfdata_export::{
-    Firefox, FlameGraph, FlameGraphForm, Folded, Like, Otlp, PerfScript, Pprof, Sink, Speedscope,
-    export,
+    BranchProfile, Firefox, FlameGraph, FlameGraphForm, Folded, Like, Otlp, PerfScript, Pprof,
+    ProfileForm, Sink, Sources, Speedscope, export,
 };
 use perfdata_session::Samples;
 
@@ -27,7 +27,20 @@ pub fn exports(data: &[u8]) {
         return;
     };
     let mut out = Vec::new();
-    let choice = data.last().copied().unwrap_or(0) % 9;
+    let forms = [
+        ProfileForm::Bolt,
+        ProfileForm::LlvmProfgen,
+        ProfileForm::AutoFdo,
+    ];
+    let choice = data.last().copied().unwrap_or(0) % 12;
+    if let Some(form) = usize::from(choice).checked_sub(9).map(|at| forms[at]) {
+        let mut sink = BranchProfile::new(&mut out, form, Sources::default());
+        if export(&mut samples, None, &mut sink).is_ok() && sink.write().is_ok() {
+            let is_text = |byte: &u8| byte.is_ascii_graphic() || b" \n".contains(byte);
+            assert!(out.iter().all(is_text), "no table");
+        }
+        return;
+    }
     let mut sink: Box<dyn Sink + '_> = match choice {
         0 => Box::new(Folded::new(&mut out)),
         1 => Box::new(FlameGraph::new(&mut out, FlameGraphForm::Page, b"a<b>&c")),
