@@ -179,26 +179,28 @@ impl OffCpu {
         let Some((event, view)) = events.look(raw) else {
             return self.forward(raw, next);
         };
-        let role = self.roles.get(event).cloned().unwrap_or(Role::Other);
-        let is_source = match (&role, self.source) {
-            (Role::Other, _) => false,
-            (Role::OffCpu, _) => {
+        let Some(role) = self.roles.get(event) else {
+            return self.forward(raw, next);
+        };
+        let is_source = match *role {
+            Role::Other => false,
+            Role::OffCpu => {
                 self.counts.replaced += 1;
                 return Ok(());
             }
-            (Role::Switch(_) | Role::Wake { .. } | Role::Stat { .. }, _) => true,
+            Role::Switch(_) | Role::Wake { .. } | Role::Stat { .. } => true,
         };
         if !(is_source && self.options.drop_sources) {
             self.forward(raw, next)?;
         }
         let time = view.time().unwrap_or(0);
-        match role {
+        match &*role {
             Role::Switch(switch) => {
                 let sample = place::decode(raw, &events)?;
                 let switched = sample
                     .raw
                     .as_ref()
-                    .and_then(|raw| self.roles.switched(&switch, raw));
+                    .and_then(|raw| self.roles.switched(switch, raw));
                 let Some(switched) = switched else {
                     return Ok(());
                 };
@@ -231,8 +233,8 @@ impl OffCpu {
             Role::Stat { pid, delay, stat } if self.source == Some(Source::Stats) => {
                 let sample = place::decode(raw, &events)?;
                 let number = |field: &Field| sample.raw.as_ref().and_then(|raw| field.number(raw));
-                if let Some((tid, delay)) = number(&pid).zip(number(&delay)) {
-                    self.stat(stat, (tid as u32, time, delay), &sample, next)?;
+                if let Some((tid, delay)) = number(pid).zip(number(delay)) {
+                    self.stat(*stat, (tid as u32, time, delay), &sample, next)?;
                 }
                 self.keep_chain(&view, raw.misc, next)?;
             }

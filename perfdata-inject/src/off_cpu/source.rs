@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
@@ -79,7 +80,7 @@ impl Source {
 /// The roles of all events.
 #[derive(Debug, Default)]
 pub(super) struct Roles {
-    list: Vec<Role>,
+    list: Vec<Arc<Role>>,
     formats: Option<Formats>,
     /// The reasons of the values of `prev_state`.
     reasons: HashMap<u64, Option<Reason>, RandomState>,
@@ -105,7 +106,7 @@ impl Roles {
     pub(super) fn of(recording: &Recording, names: &EventNames) -> Result<Self> {
         let formats = Formats::of(recording, Like::default());
         let count = recording.events.len();
-        let role = |at| role(recording, names, formats.as_ref(), at);
+        let role = |at| role(recording, names, formats.as_ref(), at).map(Arc::new);
         Ok(Roles {
             list: (0..count).map(role).collect::<Result<_>>()?,
             formats,
@@ -113,13 +114,14 @@ impl Roles {
         })
     }
 
-    pub(super) fn get(&self, event: usize) -> Option<&Role> {
-        self.list.get(event)
+    /// Returns the role of an event.
+    pub(super) fn get(&self, event: usize) -> Option<Arc<Role>> {
+        self.list.get(event).cloned()
     }
 
     /// Returns the position of the first event with such a role.
     pub(super) fn position(&self, is: impl Fn(&Role) -> bool) -> Option<usize> {
-        self.list.iter().position(is)
+        self.list.iter().position(|role| is(role))
     }
 
     /// Returns the best source.
@@ -127,7 +129,7 @@ impl Roles {
     /// # Errors
     /// There is none.
     pub(super) fn source(&self, recording: &Recording) -> Result<Source> {
-        let has = |is: fn(&Role) -> bool| self.list.iter().any(is);
+        let has = |is: fn(&Role) -> bool| self.list.iter().any(|role| is(role));
         let mut attrs = recording.events.iter().map(|event| &event.attr);
         if has(|role| matches!(role, Role::Switch(_))) {
             Ok(Source::Switches)

@@ -112,7 +112,7 @@ fn recorded(path: &Path) -> Option<&'static Perf> {
     for event in ["switch", "waking", "wakeup", "wakeup_new"] {
         command.args(["-e", &format!("sched:sched_{event}")]);
     }
-    command.arg("-o").arg(path).args(["--", "sleep", "0.3"]);
+    command.arg("-o").arg(path).args(["--", "sleep", "0.2"]);
     let said = perf::run(command).ok()?;
     drop(waiters);
     said.success().then_some(recorder)
