@@ -42,11 +42,11 @@ struct FrameRow {
 /// Writes a compressed profile for the [Firefox Profiler](https://profiler.firefox.com).
 ///
 /// Each thread has its samples in the order of time, with their periods as weights. If there are
-/// several events, each has threads of its own. Markers show new names of
-/// threads, the threads they start, their ends, when they did not run (`perf record
-/// --switch-events`, and samples of `offcpu-time` with the reason), lost records, and tracepoints. A counter of each process shows its
-/// resident memory if the recording contains the tracepoint `kmem:rss_stat`. If the recording contains the time of day
-/// (`perf record -k`), the profile starts at it.
+/// several events, each has threads of its own. Markers show new names of threads, the threads they
+/// start, their ends, when they did not run (`perf record --switch-events`, and samples of
+/// `offcpu-time` with the reason), lost records, and tracepoints. A counter of each process shows its
+/// resident memory if the recording contains the tracepoint `kmem:rss_stat`. If the recording
+/// contains the time of day (`perf record -k`), the profile starts at it.
 ///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///
