@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use perfconv::cmd::Outcome;
 use perfconv::cmd::embedded::{self, Cancel, CommandOptions, Failure, Finished, Misuse, Value};
-use perfconv::messages::Kind;
+use perfconv::messages::MessageKind;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -52,17 +52,17 @@ pub fn run(
     words.extend(before.into_iter().map(OsString::from));
     words.extend(words_of(function, command, options, &[])?);
     let finished = run_interruptibly(py, words)?;
-    let of_kind = |kinds: &[Kind]| {
+    let of_kind = |kinds: &[MessageKind]| {
         let said = finished.messages.iter();
         let said = said.filter(|(kind, _)| kinds.contains(kind));
         said.map(|(_, text)| text.clone()).collect::<Vec<_>>()
     };
-    let reason = || of_kind(&[Kind::Error]).join("\n");
+    let reason = || of_kind(&[MessageKind::Error]).join("\n");
     match &finished.result {
         Ok(Outcome::Done | Outcome::Found) => Ok((
-            of_kind(&[Kind::Summary, Kind::Detail]),
-            of_kind(&[Kind::Note]),
-            of_kind(&[Kind::Warning]),
+            of_kind(&[MessageKind::Summary, MessageKind::Detail]),
+            of_kind(&[MessageKind::Note]),
+            of_kind(&[MessageKind::Warning]),
         )),
         Ok(Outcome::Failed(_)) => Err(errors::error(py, &reason())),
         Err(Failure::CommandLine(text)) => Err(PyValueError::new_err(text.clone())),
