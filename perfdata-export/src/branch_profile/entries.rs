@@ -29,21 +29,20 @@ pub(super) struct Entries {
     near: HashMap<Entry, Sums, RandomState>,
     far: Counts,
     has_far: bool,
-    /// Number of branches, or of sampled addresses.
-    total: u64,
-    /// The same by the number of each object that they leave, reach or stay in.
-    by_object: Vec<u64>,
+    branches: Tally,
+    /// Sampled addresses.
+    samples: Tally,
 }
 
 impl Entries {
     /// Counts an entry.
     #[inline]
     pub fn add(&mut self, entry: Entry, is_mispredicted: bool) -> Result<()> {
-        self.total = self.total.saturating_add(1);
         let (from, to) = (entry.from.object(), entry.to.object());
-        self.count(to);
-        if from != to && entry.from != Place::SAMPLED {
-            self.count(from);
+        if entry.from == Place::SAMPLED {
+            self.samples.count(to, to);
+        } else {
+            self.branches.count(from, to);
         }
         if let Some(sums) = self.near.get_mut(&entry) {
             sums.add(one(is_mispredicted));
@@ -56,29 +55,12 @@ impl Entries {
         Ok(())
     }
 
-    #[inline]
-    fn count(&mut self, object: u16) {
-        let at = usize::from(object);
-        if self.by_object.len() <= at {
-            self.by_object.resize(at.saturating_add(1), 0);
+    /// Returns the number of branches of each object; without branches, of sampled addresses.
+    pub fn tally(&self) -> &Tally {
+        match self.branches.total {
+            0 => &self.samples,
+            _ => &self.branches,
         }
-        if let Some(sum) = self.by_object.get_mut(at) {
-            *sum = sum.saturating_add(1);
-        }
-    }
-
-    /// Returns the number of branches, or of sampled addresses.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Returns how many each object has, and its number, those with most first.
-    pub fn by_object(&self) -> Vec<(u64, u16)> {
-        let sums = self.by_object.iter().zip(0..).skip(1);
-        let sums = sums.filter(|&(&sum, _)| sum > 0);
-        let mut list: Vec<(u64, u16)> = sums.map(|(&sum, number)| (sum, number)).collect();
-        list.sort_unstable_by_key(|&(sum, number)| (Reverse(sum), number));
-        list
     }
 
     fn move_far(&mut self) -> Result<()> {
@@ -108,6 +90,51 @@ impl Entries {
             let (from, to, end) = (place(), place(), place());
             see(Entry { from, to, end }, sums)
         })
+    }
+}
+
+/// How many branches or samples there are, altogether and of each object.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    total: u64,
+    /// By the number of the object.
+    by_object: Vec<u64>,
+}
+
+impl Tally {
+    /// Counts one from an object to an object, which may be the same.
+    #[inline]
+    fn count(&mut self, from: u16, to: u16) {
+        self.total = self.total.saturating_add(1);
+        self.count_of(to);
+        if from != to {
+            self.count_of(from);
+        }
+    }
+
+    #[inline]
+    fn count_of(&mut self, object: u16) {
+        let at = usize::from(object);
+        if self.by_object.len() <= at {
+            self.by_object.resize(at.saturating_add(1), 0);
+        }
+        if let Some(sum) = self.by_object.get_mut(at) {
+            *sum = sum.saturating_add(1);
+        }
+    }
+
+    /// Returns the number of all.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns how many each object has, and its number, those with most first.
+    pub fn by_object(&self) -> Vec<(u64, u16)> {
+        let sums = self.by_object.iter().zip(0..).skip(1);
+        let sums = sums.filter(|&(&sum, _)| sum > 0);
+        let mut list: Vec<(u64, u16)> = sums.map(|(&sum, number)| (sum, number)).collect();
+        list.sort_unstable_by_key(|&(sum, number)| (Reverse(sum), number));
+        list
     }
 }
 

@@ -144,7 +144,7 @@ impl<W: Write> BranchProfile<W> {
                 "the samples belong to several events: --event selects one".into(),
             ));
         }
-        let mut most = entries.by_object().into_iter();
+        let mut most = entries.tally().by_object().into_iter();
         let found = most
             .next()
             .and_then(|(counted, number)| Some((counted, number, objects.get(number)?)));
@@ -158,7 +158,7 @@ impl<W: Write> BranchProfile<W> {
         let next = most.next();
         summary.next = next.and_then(|(sum, number)| Some((name(objects.get(number)?), sum)));
         summary.object = name(object);
-        summary.of_others = entries.total().saturating_sub(counted);
+        summary.of_others = entries.tally().total().saturating_sub(counted);
         let files = match (binary.and_then(Binary::into_file), host) {
             (Some(elf), _) => Ok(ObjectFiles::new(elf, None)),
             (None, Some(host)) => {

@@ -96,8 +96,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// BOLT knows functions and procedure linkage tables, and of a fall-through whether it was entered from its own function:
-    /// then it begins at the target, otherwise perhaps after a call.
+    /// BOLT knows functions and procedure linkage tables, and of a fall-through whether it was entered
+    /// from its own function: then it begins at the target, otherwise perhaps after a call.
     fn bolt(
         &mut self,
         from: Option<Place>,
