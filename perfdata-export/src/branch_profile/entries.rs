@@ -29,9 +29,9 @@ pub(super) struct Entries {
     near: HashMap<Entry, Sums, RandomState>,
     far: Counts,
     has_far: bool,
-    branches: Tally,
+    branches: ObjectTally,
     /// Sampled addresses.
-    samples: Tally,
+    samples: ObjectTally,
 }
 
 impl Entries {
@@ -56,7 +56,7 @@ impl Entries {
     }
 
     /// Returns the number of branches of each object; without branches, of sampled addresses.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &ObjectTally {
         match self.branches.total {
             0 => &self.samples,
             _ => &self.branches,
@@ -95,13 +95,13 @@ impl Entries {
 
 /// How many branches or samples there are, altogether and of each object.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ObjectTally {
     total: u64,
     /// By the number of the object.
     by_object: Vec<u64>,
 }
 
-impl Tally {
+impl ObjectTally {
     /// Counts one from an object to an object, which may be the same.
     #[inline]
     fn count(&mut self, from: u16, to: u16) {
