@@ -257,7 +257,8 @@ fn compare(perf: &Perf, folder: &Path, what: &str) {
         if is_inlined && perf.version.major >= 7 {
             assert!(text.contains(" (inlined)"), "{name}");
         }
-        if options.1.contains("srcline") {
+        // Without callchains, it is chance whether a sample is in this file or only in headers.
+        if options.1.contains("srcline") && what.contains("-g") {
             assert!(text.contains("\n  program.c"), "{name}");
         }
     }
