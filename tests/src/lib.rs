@@ -42,6 +42,7 @@ mod documents {
     #[doc = include_str!("../../perfdata-session/README.md")]
     struct Session;
     #[doc = include_str!("../../perfdata-demangle/README.md")]
+    #[doc = include_str!("../../perfdata-intel-pt/README.md")]
     #[doc = include_str!("../../perfdata-symbols/README.md")]
     struct Symbols;
     #[doc = include_str!("../../perfdata-tracepoint/README.md")]

@@ -9,6 +9,7 @@ mod conversions;
 mod copy;
 mod exports;
 mod fields;
+mod intel_pt;
 mod part;
 mod perf_map;
 mod small;
@@ -22,6 +23,7 @@ pub use conversions::{convert, look, merge, recover, sanitize, session, split};
 pub use copy::copy;
 pub use exports::{columns, exports};
 pub use fields::fields;
+pub use intel_pt::intel_pt;
 pub use part::{record, section};
 pub use perf_map::perf_map;
 pub use small::{demangle, elf, jitdump, known, set, symbols, tracepoint, unwind, zstd};
@@ -131,6 +133,11 @@ pub const TARGETS: &[Target] = &[
         name: "arm_spe",
         run: arm_spe,
         seeds: arm_spe::seeds,
+    },
+    Target {
+        name: "intel_pt",
+        run: intel_pt,
+        seeds: intel_pt::seeds,
     },
     Target {
         name: "perf_map",

@@ -77,6 +77,7 @@ targets! {
     elf 5000,
     jitdump 5000,
     arm_spe 1000,
+    intel_pt 5000,
     perf_map 500,
     symbols 5000,
     demangle 20000,

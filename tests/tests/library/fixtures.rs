@@ -89,6 +89,7 @@ fn windows_can_check_out_every_file() {
         "perfdata-export",
         "perfdata-edit",
         "perfdata-inject",
+        "perfdata-intel-pt",
         "perfdata-report",
         "perfdata-sanitize",
         "perfdata-session",

@@ -2,22 +2,17 @@
 //!
 //! A decoder starts at a PSB packet, which resets the state of compression. State packets follow it
 //! up to PSBEND; one of them, TSC, is the time. The packets are described in the Intel 64 and IA-32
-//! Architectures Software Developer's Manual, volume 3, "Intel Processor Trace", and decoded in
-//! tools/perf/util/intel-pt-decoder/intel-pt-pkt-decoder.c.
+//! Architectures Software Developer's Manual, volume 3, "Intel Processor Trace".
 
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "lengths of packets, and places in the bytes in memory"
 )]
 
+use perfdata_intel_pt::{BadPacket, Packet, find_psb};
+
 /// Size of a PSB packet in bytes: 02 82, eight times.
 const PSB: usize = 16;
-
-/// The first word of a PSB packet, by the position at which it starts.
-const WORDS: [[u8; 8]; 2] = [
-    [0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82],
-    [0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02],
-];
 
 /// Maximum number of bytes from PSB to the end of PSBEND. There are a few packets, of up to 11
 /// bytes each.
@@ -57,7 +52,7 @@ impl Search {
     /// Processes the next bytes of the stream, and passes the points that end in them to `found`.
     pub(super) fn push(&mut self, bytes: &[u8], mut found: impl FnMut(SyncPoint)) {
         for block in bytes.chunks(BLOCK) {
-            if self.matched == 0 && self.open.is_none() && !has_word(block) {
+            if self.matched == 0 && self.open.is_none() && find_psb(block).is_none() {
                 // The block contains no whole packet; one may start at its end.
                 let tail = block.len().saturating_sub(PSB - 1);
                 self.at += tail as u64;
@@ -102,14 +97,6 @@ impl Search {
     }
 }
 
-/// Returns whether `block` may contain a whole PSB packet: one of its words at a multiple of 8
-/// bytes is then a part of it.
-fn has_word(block: &[u8]) -> bool {
-    block
-        .chunks_exact(8)
-        .any(|word| WORDS.iter().any(|part| word == part))
-}
-
 /// The packets after a PSB packet.
 #[derive(Debug)]
 struct Open {
@@ -135,59 +122,34 @@ impl Open {
     /// Processes the next byte.
     fn push(&mut self, byte: u8) -> PsbState {
         self.packet.push(byte);
-        let packet = self.packet.as_slice();
-        let Some(size) = size(packet) else {
-            return PsbState::Invalid;
-        };
-        if packet.len() < size {
-            return PsbState::Incomplete;
-        }
-        match *packet {
-            [0x02, 0x23] => return PsbState::Complete,
-            [0x19, ref low @ ..] => {
-                let bytes = low.iter().rev();
-                self.tsc = Some(bytes.fold(0, |tsc, &byte| tsc << 8 | u64::from(byte)));
-            }
-            _ => {}
+        match Packet::first(&self.packet, None) {
+            Err(BadPacket::Truncated) => return PsbState::Incomplete,
+            Ok(Packet::PsbEnd) => return PsbState::Complete,
+            Ok(Packet::Tsc(tsc)) => self.tsc = Some(tsc.tsc),
+            Ok(packet) if is_state(&packet) => {}
+            _ => return PsbState::Invalid,
         }
         self.packet.clear();
         PsbState::Incomplete
     }
 }
 
-/// Returns the size in bytes of the packet that starts with these bytes, or more than there are if
-/// they are too few to know it; `None` if it cannot come between PSB and PSBEND.
-fn size(packet: &[u8]) -> Option<usize> {
-    Some(match *packet {
-        // PAD
-        [0x00, ..] => 1,
-        [] | [0x02] => packet.len() + 1,
-        // PSBEND, CBR, PIP, TMA, VMCS, MNT
-        [0x02, 0x23, ..] => 2,
-        [0x02, 0x03, ..] => 4,
-        [0x02, 0x43, ..] => 8,
-        [0x02, 0x73 | 0xc8, ..] => 7,
-        [0x02, 0xc3, ..] => 11,
-        // TSC
-        [0x19, ..] => 8,
-        // MODE, MTC
-        [0x99 | 0x59, ..] => 2,
-        // FUP, by the number of bytes of its address
-        [byte, ..] if byte & 0x1f == 0x1d => match byte >> 5 {
-            0 => 1,
-            1 => 3,
-            2 => 5,
-            3 | 4 => 7,
-            6 => 9,
-            _ => return None,
-        },
-        // CYC: a bit of each byte tells whether another one follows
-        [byte, ref others @ ..] if byte & 3 == 3 => match others.last() {
-            None => packet.len() + usize::from(byte & 4 != 0),
-            Some(last) => packet.len() + usize::from(last & 1 != 0),
-        },
-        _ => return None,
-    })
+/// Returns whether the packet can come between PSB and PSBEND.
+fn is_state(packet: &Packet) -> bool {
+    matches!(
+        packet,
+        Packet::Pad
+            | Packet::Cbr(_)
+            | Packet::Pip(_)
+            | Packet::Tma(_)
+            | Packet::Vmcs(_)
+            | Packet::Mnt(_)
+            | Packet::ModeExec(_)
+            | Packet::ModeTsx(_)
+            | Packet::Mtc(_)
+            | Packet::Fup(_)
+            | Packet::Cyc(_)
+    )
 }
 
 #[cfg(test)]

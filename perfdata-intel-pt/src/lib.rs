@@ -1,0 +1,58 @@
+//! Packets of Intel Processor Trace, read and written.
+//!
+//! The processor writes the control flow of a program as a stream of packets: TNT packets have a
+//! bit for each conditional branch, TIP packets the targets of indirect ones, and others say in
+//! which mode, at what time and at which address. The packets are described in the Intel 64 and
+//! IA-32 Architectures Software Developer's Manual, volume 3, chapter "Intel Processor Trace".
+//!
+//! ```
+//! use perfdata_intel_pt::{CompressedIp, ModeExec, Packet, Packets};
+//!
+//! let mut trace = Vec::new();
+//! Packet::Psb.write(&mut trace);
+//! Packet::ModeExec(ModeExec { is_long: true, ..ModeExec::default() }).write(&mut trace);
+//! Packet::PsbEnd.write(&mut trace);
+//! Packet::TipPge(CompressedIp::SignExtended(0x40_10d0)).write(&mut trace);
+//! assert_eq!(trace[16..20], [0x99, 0x01, 0x02, 0x23]);
+//!
+//! let texts: Vec<String> = Packets::new(&trace, 0)
+//!     .map(|found| found.packet.map(|packet| packet.to_string()))
+//!     .collect::<Result<_, _>>()?;
+//! assert_eq!(texts, ["PSB", "MODE.Exec IF:0 64", "PSBEND", "TIP.PGE 0x4010d0"]);
+//! # Ok::<(), perfdata_intel_pt::BadPacket>(())
+//! ```
+//!
+//! # Packets
+//!
+//! Each packet is declared once: its header, and the bits of its fields. Reading, writing, names
+//! and fields follow from it. Reserved bits are fields, too, so that a packet is written as it was
+//! read. [`Packet`] prints as `perf script -D` does (tools/perf/util/intel-pt-decoder/, Linux 7.1).
+//!
+//! [`Packets`] returns the packets of a buffer, or of parts of it, one after the other. The bytes
+//! in a stream need not be packets: data get lost, and a buffer may start inside of a packet.
+//! [`Packets::resynchronize`] continues at the next PSB packet, where a decoder can start.
+//!
+//! # Guarantees
+//!
+//! Traces are not trusted: nothing panics, and each byte is in exactly one packet or error.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod bits;
+mod branches;
+mod cycles;
+mod declare;
+mod error;
+mod packet;
+mod stream;
+
+pub use address::CompressedIp;
+pub use branches::Tnt;
+pub use cycles::Cyc;
+pub use error::BadPacket;
+pub use packet::{
+    Bbp, Bep, Bip4, Bip8, BlockItemSize, Cbr, Cfe, Evd, Exstop, Mnt, ModeExec, ModeTsx, Mtc, Mwait,
+    Packet, Pip, Ptwrite4, Ptwrite8, Pwre, Pwrx, Tma, Tsc, Vmcs,
+};
+pub use stream::{PacketAt, Packets, find_psb};
