@@ -203,9 +203,7 @@ impl Stage for ExpandOffCpu {
         let mut names = EventNames::default();
         self.learn(recording, &mut names);
         if self.ids.is_empty() {
-            let has_names =
-                |kind| matches!(kind, RecordType::EVENT_UPDATE | RecordType::HEADER_FEATURE);
-            source.each_record_of(recording, has_names, |raw, now| {
+            source.each_record_of(recording, EventNames::reads, |raw, now| {
                 names.see(raw);
                 self.learn(now, &mut names);
                 Ok(())

@@ -5,7 +5,6 @@
 //! sample of `sched:sched_stat_sleep` and similar events contains the duration as its period, but
 //! was recorded in the context of the task that woke it up.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use perfdata_core::Recording;
@@ -171,14 +170,7 @@ fn role(
     if event.attr.kind != EventType::TRACEPOINT {
         return Ok(Role::Other);
     }
-    let named = names.get(recording, at).unwrap_or_default();
-    // A recording without the names of events has those in its tracing data.
-    let is_named = !named.starts_with(EventType::TRACEPOINT.to_string().as_bytes());
-    let format = formats.and_then(|formats| formats.by_id(event.attr.config));
-    let name = match format {
-        Some(format) if !is_named => Cow::Owned([format.system(), b":", format.name()].concat()),
-        _ => Cow::Borrowed(named.as_ref()),
-    };
+    let name = Formats::event_name(formats, recording, names, at);
     let name = name.as_ref();
     let (role, needed) = if name == SWITCH {
         (
@@ -188,6 +180,7 @@ fn role(
     } else if name == EXIT {
         (Role::Exit, SampleType::TID.0)
     } else if name.starts_with(STAT) {
+        let format = formats.and_then(|formats| formats.of_event(&event.attr));
         let field = format.and_then(|format| format.field(b"pid"));
         let field = field.cloned().ok_or_else(|| {
             "TRACING_DATA contains no format of the event with a field pid".to_owned()

@@ -126,6 +126,11 @@ impl Format {
         &self.name
     }
 
+    /// Returns the name of the event: `sched:sched_switch`.
+    pub fn event_name(&self) -> Vec<u8> {
+        [self.system(), b":", self.name()].concat()
+    }
+
     /// Returns all fields in the order of the format; those of all events first.
     pub fn all_fields(&self) -> &[Field] {
         &self.fields

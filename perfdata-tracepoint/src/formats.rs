@@ -1,9 +1,12 @@
 //! The formats of a recording.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use perfdata_core::attr::{Attr, EventType};
 use perfdata_core::feature::tracing::TracingData;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::names::EventNames;
 use perfdata_core::{Endian, Recording};
 
 use crate::format::Format;
@@ -85,6 +88,28 @@ impl Formats {
     pub fn by_id(&self, id: u64) -> Option<&Format> {
         let at = self.formats.binary_search_by_key(&id, Format::id).ok()?;
         self.formats.get(at)
+    }
+
+    /// Returns the format of an event; `None` also if it is not of the type `TRACEPOINT`.
+    pub fn of_event(&self, attr: &Attr) -> Option<&Format> {
+        let is_tracepoint = attr.kind == EventType::TRACEPOINT;
+        self.by_id(attr.config).filter(|_| is_tracepoint)
+    }
+
+    /// Returns the name of the event at `at` in the list of `recording`. Where `names` has only one
+    /// that was made of its number, it is that of its format, if `formats` contain it.
+    pub fn event_name<'a>(
+        formats: Option<&Self>,
+        recording: &Recording,
+        names: &'a EventNames,
+        at: usize,
+    ) -> Cow<'a, [u8]> {
+        let name = names.get(recording, at).unwrap_or_default();
+        let format = || formats?.of_event(&recording.events.get(at)?.attr);
+        match name.starts_with(EventType::TRACEPOINT.to_string().as_bytes()) {
+            true => format().map_or(name, |format| Cow::Owned(format.event_name())),
+            false => name,
+        }
     }
 
     /// Returns the format of an event by its subsystem and its name.

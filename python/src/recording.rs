@@ -103,8 +103,7 @@ impl Recording {
                     reader.container_layout().clone(),
                 ))
             })?;
-            let mut names = EventNames::default();
-            names.update(&model);
+            let names = EventNames::of(&model);
             Ok((origin, model, layout, names))
         });
         let (origin, model, layout, names) =

@@ -32,8 +32,7 @@ pub(super) fn push<S: RecordSource>(
     side: &mut SideTables,
 ) {
     let recording = samples.recording();
-    let mut names = EventNames::default();
-    names.update(recording);
+    let names = EventNames::of(recording);
     for (index, event) in recording.events.iter().enumerate() {
         let attr = &event.attr;
         let (count, period) = counts.0.get(index).copied().unwrap_or_default();

@@ -12,7 +12,6 @@
 //! - Without ARCH, readers take the machine for their own one.
 //! - perf refuses a file with a tracepoint whose format it does not find in TRACING_DATA.
 
-use perfdata_core::attr::EventType;
 use perfdata_core::{Endian, Recording};
 
 use perfdata_core::container_layout::ContainerLayout;
@@ -108,18 +107,7 @@ impl FileFeatures {
         let formats = Formats::of(recording, Like::Perf7_2);
         let events = recording.events.iter().enumerate();
         let entries = events.map(|(at, event)| {
-            let name = self.names.get(recording, at).unwrap_or_default();
-            let tracepoint = || {
-                let formats = formats
-                    .as_ref()
-                    .filter(|_| !self.names.is_named(recording, at))?;
-                let is_tracepoint = event.attr.kind == EventType::TRACEPOINT;
-                formats.by_id(event.attr.config).filter(|_| is_tracepoint)
-            };
-            let name = match tracepoint() {
-                Some(format) => [format.system(), b":", format.name()].concat(),
-                None => name.into_owned(),
-            };
+            let name = Formats::event_name(formats.as_ref(), recording, &self.names, at);
             (
                 event.attr.clone(),
                 HeaderString::new(&name),

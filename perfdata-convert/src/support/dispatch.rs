@@ -165,8 +165,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         inner: Option<usize>,
         recording: &Recording,
     ) -> ControlFlow<()> {
-        let has_effects = |kind: RecordType| kind.is_metadata() || EventNames::reads(kind);
-        while let Some(part) = batch.take_part(has_effects) {
+        while let Some(part) = batch.take_part(EventNames::reads) {
             let records = match part {
                 BatchPart::Wanted(record) => {
                     self.see(&record, recording)?;

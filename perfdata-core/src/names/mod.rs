@@ -62,21 +62,29 @@ pub struct EventNames {
 }
 
 impl EventNames {
+    /// Returns the names in `recording`.
+    pub fn of(recording: &Recording) -> Self {
+        let mut names = EventNames::default();
+        names.update(recording);
+        names
+    }
+
     /// Returns names that are composed with other modifiers.
     #[must_use]
     pub fn with_modifiers(self, modifiers: Modifiers) -> Self {
         EventNames { modifiers, ..self }
     }
 
-    /// Returns whether [`see`](Self::see) reads records of this type.
+    /// Returns whether records of this type may change the names: metadata and EVENT_UPDATE.
     #[inline]
     pub fn reads(kind: RecordType) -> bool {
-        matches!(kind, RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE)
+        kind.is_metadata() || kind == RecordType::EVENT_UPDATE
     }
 
-    /// Reads names from a record. They take effect with the next [`update`](Self::update).
+    /// Reads names from a record. They take effect with the next [`update`](Self::update), which is
+    /// only necessary if the record may have changed names: then this method returns true.
     #[inline]
-    pub fn see(&mut self, record: &RawRecord<'_>) {
+    pub fn see(&mut self, record: &RawRecord<'_>) -> bool {
         match record.kind {
             RecordType::HEADER_FEATURE => {
                 let id = record.feature();
@@ -89,6 +97,7 @@ impl EventNames {
             }
             _ => {}
         }
+        Self::reads(record.kind)
     }
 
     /// Updates the names from `recording`.
@@ -361,8 +370,7 @@ mod tests {
     #[test]
     fn the_name_in_a_record_counts_more_than_the_sections() {
         let recording = described(b"cycles");
-        let mut names = EventNames::default();
-        names.update(&recording);
+        let mut names = EventNames::of(&recording);
         assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles"[..]));
         let update = EventUpdateValue::Name(Text::padded(b"cycles of mine", 8));
         let body = Body::EventUpdate(EventUpdate {

@@ -409,8 +409,7 @@ pub(super) fn described(
     names: Vec<Option<HeaderString>>,
 ) -> Option<EventDescs> {
     names.iter().flatten().next()?;
-    let mut own = EventNames::default();
-    own.update(recording);
+    let own = EventNames::of(recording);
     let descs = recording
         .events
         .iter()

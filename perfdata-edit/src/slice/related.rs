@@ -23,12 +23,11 @@ impl Related {
     ) -> impl Iterator<Item = u32> + use<'a> {
         let attr = recording.events.get(event).map(|event| &event.attr);
         let attr = attr.filter(|attr| attr.kind == EventType::TRACEPOINT);
-        let id = attr.map(|attr| attr.config);
-        if id.is_some() && self.formats.is_none() {
+        if attr.is_some() && self.formats.is_none() {
             self.formats = Formats::of(recording, Like::default());
         }
-        let formats = self.formats.as_ref().zip(id);
-        let format = formats.and_then(|(formats, id)| formats.by_id(id));
+        let formats = self.formats.as_ref().zip(attr);
+        let format = formats.and_then(|(formats, attr)| formats.of_event(attr));
         let fields = format.map(|format| format.fields()).unwrap_or_default();
         let raw = sample.raw().unwrap_or_default();
         let fields = fields.iter().filter(|field| is_task(field));

@@ -82,8 +82,7 @@ impl Decisions {
         source: &InputSource,
         recording: &Recording,
     ) -> Result<Self> {
-        let mut names = EventNames::default();
-        names.update(recording);
+        let mut names = EventNames::of(recording);
         let mut bounds = match recording.feature(FeatureId::SAMPLE_TIME) {
             Some(Ok(Section {
                 value: Feature::SampleTime(times),
@@ -191,8 +190,7 @@ fn read_bounds(
     let mut place = recording.events.time_place();
     source.each_record(recording, |record, now| {
         if record.kind != RecordType::SAMPLE {
-            names.see(record);
-            if record.kind.is_metadata() || record.kind == RecordType::EVENT_UPDATE {
+            if names.see(record) {
                 names.update(now);
             }
             place = now.events.time_place();

@@ -172,8 +172,7 @@ impl Changes {
                 list(part)
             )))
         };
-        let mut names = EventNames::default();
-        names.update(recording);
+        let names = EventNames::of(recording);
         let name = |at: usize| match names.get(recording, at) {
             Some(name) => format!("event {at} ({})", escaped(&name)),
             None => format!("event {at}"),

@@ -5,7 +5,7 @@ use perfdata_core::attr::{Attr, HardwareEvent, ReadFormat, SampleType, SoftwareE
 use perfdata_core::feature::FeatureId;
 use perfdata_core::names::{EventNames, Modifiers};
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{ReadValue, RecordType, Registers};
+use perfdata_core::record::{ReadValue, Registers};
 
 use super::Style;
 use super::fields::{EventKind, FieldsError, Set, Shown};
@@ -99,11 +99,7 @@ pub(super) struct Events {
 impl Events {
     /// Takes over names of events from a record.
     pub fn see(&mut self, record: &RecordRef<'_>) {
-        self.has_new_names |= matches!(
-            record.kind,
-            RecordType::EVENT_UPDATE | RecordType::HEADER_FEATURE
-        );
-        self.names.see(record);
+        self.has_new_names |= self.names.see(record);
     }
 
     /// Takes over new events and names of the recording.

@@ -211,7 +211,7 @@ fn role(
     if event.attr.kind != EventType::TRACEPOINT {
         return Ok(Role::Other);
     }
-    let Some(format) = formats.and_then(|formats| formats.by_id(event.attr.config)) else {
+    let Some(format) = formats.and_then(|formats| formats.of_event(&event.attr)) else {
         return match named.starts_with(b"sched:sched_switch") {
             true => Err(Error::Refused(
                 "TRACING_DATA contains no format of sched:sched_switch".into(),

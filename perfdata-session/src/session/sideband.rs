@@ -23,13 +23,7 @@ impl Session {
     /// # Errors
     /// The record is corrupt, or the state exceeds the limits.
     pub fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        if matches!(
-            record.kind,
-            RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE | RecordType::HEADER_EVENT_TYPE
-        ) {
-            self.names.see(record);
-            self.has_news = true;
-        }
+        self.has_news |= self.names.see(record);
         if !is_sideband(record.kind) {
             return Ok(());
         }

@@ -89,7 +89,8 @@ impl Evidence {
 
     fn record(&mut self, raw: &RawRecord<'_>, now: &Recording) {
         if raw.kind == RecordType::EVENT_UPDATE {
-            return self.names.see(raw);
+            self.names.see(raw);
+            return;
         }
         if CpuMode::of(raw.misc) != CpuMode::KERNEL {
             return;

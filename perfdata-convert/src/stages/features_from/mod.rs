@@ -202,11 +202,8 @@ fn renamed(recording: &Recording, formats: &Formats) -> Option<EventDescs> {
     let entries = descs.events.0.iter().map(|desc| {
         let mut name = desc.name.clone();
         let is_made = Tracepoint::split(name.text()).is_none();
-        if let Some(format) = evidence::tracepoint(&desc.attr)
-            .filter(|_| is_made)
-            .and_then(|id| formats.by_id(id))
-        {
-            name = HeaderString::new(&[format.system(), b":", format.name()].concat());
+        if let Some(format) = formats.of_event(&desc.attr).filter(|_| is_made) {
+            name = HeaderString::new(&format.event_name());
             is_changed = true;
         }
         (desc.attr.0.clone(), name, desc.ids.to_vec())
