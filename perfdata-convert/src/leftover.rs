@@ -50,6 +50,12 @@ impl Leftover {
         }
     }
 
+    /// Returns the error for who needs complete records.
+    pub(crate) fn error(&self) -> error::Error {
+        let what = format!("at offset {:#x}: {}", self.offset, self.why);
+        error::Error::Refused(what).with_step(Step::Recover)
+    }
+
     /// Refuses a conversion to a file if the data after a record are incomplete: readers would
     /// interpret the bytes that follow as these data.
     ///

@@ -38,6 +38,7 @@ use crate::stages::file_features::FileFeatures;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
+use crate::support::files::{temporary_file, temporary_file_failed};
 use chain::Step;
 pub(crate) use chain::compression;
 pub use converted::{Converted, Ending};
@@ -76,7 +77,7 @@ impl Form {
 }
 
 /// The results of a conversion.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Summary {
     /// Container and byte order of the input.
@@ -99,6 +100,21 @@ pub struct Summary {
     pub unreadable: Option<Leftover>,
     /// Notes of the stages.
     pub notes: Vec<String>,
+}
+
+impl Summary {
+    /// Returns the summary of a conversion to a temporary file and of this one, which continued it.
+    #[must_use]
+    pub fn after(self, first: Summary) -> Summary {
+        Summary {
+            from: first.from,
+            counts: first.counts,
+            bytes_in: first.bytes_in,
+            elapsed: first.elapsed.saturating_add(self.elapsed),
+            notes: first.notes.into_iter().chain(self.notes).collect(),
+            ..self
+        }
+    }
 }
 
 /// A selection of stages and container.
@@ -146,6 +162,21 @@ impl Conversion {
     /// As [`run`](Self::run).
     pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
         self.convert(input, output)
+    }
+
+    /// Converts an open input to a temporary file, for another conversion. Returns it as an input.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); or the recording ends inside a record.
+    pub fn run_apart(self, input: Input) -> Result<(Input, Summary)> {
+        let written = input.written();
+        let file = Arc::new(temporary_file()?);
+        let output = file.try_clone().map_err(temporary_file_failed())?;
+        let summary = self.run_on(input, Output::to_writer(output))?;
+        if let Some(leftover) = &summary.unreadable {
+            return Err(leftover.error());
+        }
+        Ok((Input::converted(written, file), summary))
     }
 
     /// Converts an open input. Afterwards, the conversion has the stages of the pipeline.

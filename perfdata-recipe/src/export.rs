@@ -4,10 +4,9 @@ use std::io;
 use std::path::Path;
 
 use perfdata_convert::error::{Error, Result};
-use perfdata_convert::io::{Input, Output};
+use perfdata_convert::io::Input;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{self, Converted};
-use perfdata_convert::support::files::{temporary_file, temporary_file_failed};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::RecordType;
@@ -114,13 +113,11 @@ impl Export {
             select.groups = self.groups;
             select.allow_empty |= self.allow_empty;
         }
-        let (input, earlier) = off_cpu_apart(&mut recipe, input)?;
         let (converted, records) = recipe.read(input)?;
         let samples = Samples::new(converted)?;
         let (help, stacks) = (self.help, self.unwind.then(|| UserStacks::new(sources)));
         let ending = Ending {
             records,
-            earlier,
             stacks: stacks.as_ref().map(UserStacks::result),
             help,
         };
@@ -166,29 +163,10 @@ impl Export {
     }
 }
 
-/// Adds off-CPU samples before other samples are selected, if the recipe does both: the switches of
-/// all threads say when one waits. The result is in a temporary file.
-fn off_cpu_apart(recipe: &mut Recipe, input: Input) -> Result<(Input, Vec<String>)> {
-    if recipe.select.is_none() || recipe.off_cpu.is_none() {
-        return Ok((input, Vec::new()));
-    }
-    let first = Recipe {
-        off_cpu: recipe.off_cpu.take(),
-        limits: recipe.limits,
-        ..Recipe::default()
-    };
-    let file = temporary_file()?;
-    let output = Output::to_writer(file.try_clone().map_err(temporary_file_failed())?);
-    let summary = first.convert(input, output)?;
-    Ok((Input::from_source(file), summary.notes))
-}
-
 /// How reading a recording for an export will have ended.
 #[derive(Debug)]
 pub struct Ending {
     records: pipeline::Ending,
-    /// Notes about a conversion before.
-    earlier: Vec<String>,
     /// What became of user stacks, if they are unwound.
     stacks: Option<UnwoundStacks>,
     help: Option<fn(&Reason) -> &'static str>,
@@ -204,8 +182,7 @@ impl Ending {
     /// # Errors
     /// As [`pipeline::Ending::check`].
     pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
-        let (notes, leftover) = self.records.check()?;
-        let mut notes: Vec<String> = self.earlier.into_iter().chain(notes).collect();
+        let (mut notes, leftover) = self.records.check()?;
         let stacks = self.stacks.iter();
         notes.extend(stacks.flat_map(|stacks| not_unwound(stacks, self.help)));
         Ok((notes, leftover))

@@ -1,5 +1,6 @@
 //! A conversion as data: its steps, and their order.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use perfdata_convert::error::Result;
@@ -132,15 +133,25 @@ impl Recipe {
         self.check_steps()
     }
 
-    fn check_selection(&self) -> std::result::Result<(), Conflict> {
-        if self.select.is_some() && self.off_cpu.is_some() {
+    /// Checks whether the parts can be combined where the recording is read once: by
+    /// [`stages`](Self::stages), [`recover`](Self::recover) and in directories.
+    ///
+    /// # Errors
+    /// The first conflict.
+    pub fn check_in_one_pass(&self) -> std::result::Result<(), Conflict> {
+        self.check()?;
+        match self.select.is_some() && self.off_cpu.is_some() {
             // The switches of other threads say when the selected ones run.
-            return Err(Conflict::Excluded {
+            true => Err(Conflict::Excluded {
                 part: Part::OffCpu,
                 by: Part::Select,
                 why: "add the off-CPU samples first, and then select",
-            });
+            }),
+            false => Ok(()),
         }
+    }
+
+    fn check_selection(&self) -> std::result::Result<(), Conflict> {
         match self.select.is_some() && self.adds_dumps() {
             // Which records the kept samples need is decided before the mappings are added.
             true => Err(Conflict::Excluded {
@@ -268,7 +279,7 @@ impl Recipe {
     /// # Errors
     /// There is a conflict; or a file or folder that the recipe names cannot be read.
     pub fn stages(&self) -> Result<Vec<Box<dyn Stage>>> {
-        self.check()?;
+        self.check_in_one_pass()?;
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         if let Some(select) = &self.select {
             stages.push(Box::new(Slice::new(select.clone())));
@@ -372,9 +383,37 @@ impl Recipe {
     /// # Errors
     /// As [`stages`](Self::stages) and [`Conversion::run_on`]. There is no output then.
     pub fn convert(&self, input: Input, output: Output) -> Result<Summary> {
+        let (recipe, input, first) = self.after_off_cpu(input.limited_by(self.limits))?;
         let output = output.synced(self.sync);
-        self.conversion()?
-            .run_on(input.limited_by(self.limits), output)
+        let summary = recipe.conversion()?.run_on(input, output)?;
+        Ok(match first {
+            Some(first) => summary.after(first),
+            None => summary,
+        })
+    }
+
+    /// Adds off-CPU samples before other samples are selected, if the recipe does both. Returns the
+    /// rest of the recipe, the input for it, and the summary of what was done.
+    fn after_off_cpu(&self, input: Input) -> Result<(Cow<'_, Recipe>, Input, Option<Summary>)> {
+        self.check()?;
+        if self.check_in_one_pass().is_ok() {
+            return Ok((Cow::Borrowed(self), input, None));
+        }
+        let first = Recipe {
+            off_cpu: self.off_cpu,
+            limits: self.limits,
+            ..Recipe::default()
+        };
+        let rest = Recipe {
+            off_cpu: None,
+            ..self.clone()
+        };
+        let (input, summary) = first.conversion()?.run_apart(input)?;
+        Ok((
+            Cow::Owned(rest),
+            input.limited_by(self.limits),
+            Some(summary),
+        ))
     }
 
     /// Converts `input` to a directory, whatever [`to`](Self::to) says.
@@ -382,7 +421,7 @@ impl Recipe {
     /// # Errors
     /// As [`stages`](Self::stages) and [`to_directory::convert`]. There is no output then.
     pub fn convert_to_directory(&self, input: Input, output: OutputDirectory) -> Result<Summary> {
-        self.check()?;
+        self.check_in_one_pass()?;
         let output = output.synced(self.sync);
         let input = input.limited_by(self.limits);
         to_directory::convert(input, output, || self.stages())
@@ -394,8 +433,15 @@ impl Recipe {
     /// # Errors
     /// As [`stages`](Self::stages) and [`Conversion::read`].
     pub fn read(&self, input: Input) -> Result<(Converted, Ending)> {
-        let input = input.limited_by(self.limits);
-        Conversion::new(self.stages()?).read(input)
+        let (recipe, input, first) = self.after_off_cpu(input.limited_by(self.limits))?;
+        let (converted, ending) = Conversion::new(recipe.stages()?).read(input)?;
+        Ok((
+            converted,
+            match first {
+                Some(first) => ending.after(first),
+                None => ending,
+            },
+        ))
     }
 
     /// Divides the selected samples of `input` `by` something, and converts each part to a file in
@@ -444,7 +490,7 @@ impl Recipe {
         input: Input,
         output: OutputDirectory,
     ) -> Result<Recovery> {
-        self.check()?;
+        self.check_in_one_pass()?;
         let (input, output) = (input.limited_by(self.limits), output.synced(self.sync));
         recover.run_and(input, |recovered| {
             convert_recovered_to_directory(recovered, output, || self.stages())

@@ -11,9 +11,10 @@ pub struct OffCpuArgs {
     /// Add samples of where threads wait, for how long, and why
     ///
     /// The event offcpu-time: the stack with which a thread stopped, with the reason as its last
-    /// frame, and the nanoseconds as period. Made of sched:sched_switch (`perf record -e
-    /// sched:sched_switch -e sched:sched_waking -g -a`), SWITCH records, sched:sched_stat_* or
-    /// `perf record --off-cpu`. The records are sorted. A stream is stored until it ends.
+    /// frame, and the nanoseconds as period. Made of sched:sched_switch (`perf record
+    /// --switch-events -e sched:sched_switch -e sched:sched_waking -g -a`), SWITCH records,
+    /// sched:sched_stat_* or `perf record --off-cpu`. The records are sorted. A stream is stored
+    /// until it ends. Conditions for samples apply afterwards.
     #[arg(long, help_heading = CONVERSIONS)]
     pub off_cpu: bool,
     /// Show who ended the waiting, above the reason

@@ -52,7 +52,10 @@ fn recipe_of(
     limits: Limits,
     messages: Messages,
 ) -> Result<Recipe> {
-    let mut recipe = recipe::of_convert(args, limits)?;
+    let mut recipe = match to {
+        Some(Container::Dir) => recipe::of_convert_in_one_pass(args, limits)?,
+        _ => recipe::of_convert(args, limits)?,
+    };
     recipe.to = to.and_then(Container::kind);
     recipe.tally = messages.verbosity >= Verbosity::All;
     Ok(recipe)

@@ -28,6 +28,13 @@ pub fn of_convert(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
     Ok(recipe)
 }
 
+/// Returns the recipe for the options, for a recording that is read once.
+pub fn of_convert_in_one_pass(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
+    let recipe = of_convert(args, limits)?;
+    recipe.check_in_one_pass().map_err(conflict)?;
+    Ok(recipe)
+}
+
 /// Returns the recipe for the options of `split`, of which some select samples. `are_threads`: each
 /// part contains samples of certain threads.
 pub fn of_split(args: &ConvertArgs, are_threads: bool, limits: Limits) -> Result<Recipe> {

@@ -29,11 +29,11 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         Some(Container::Dir) => {
             let (force, is_part) = (args.output.force, to_directory::is_part);
             let output = OutputDirectory::create(path, &args.input, force, is_part)?;
-            let recipe = recipe::of_convert(args, limits)?;
+            let recipe = recipe::of_convert_in_one_pass(args, limits)?;
             recipe.recover_to_directory(&recover, input()?, output)?
         }
         _ => {
-            let recipe = recipe::of_convert(args, limits)?;
+            let recipe = recipe::of_convert_in_one_pass(args, limits)?;
             let output = Output::create(path, &args.input, args.output.force)?;
             recipe.recover(&recover, input()?, output)?
         }

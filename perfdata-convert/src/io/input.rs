@@ -129,6 +129,14 @@ impl Input {
         OpenInput::File(Arc::new(source)).into()
     }
 
+    /// Returns `source`, which contains this input's recording, converted. The watch has seen it.
+    pub(crate) fn converted(written: Option<Written>, source: Arc<File>) -> Input {
+        Input {
+            written,
+            ..Input::from_source(source)
+        }
+    }
+
     /// Uses an open recording whose first record was not read yet. It can be read once.
     pub fn from_records(records: impl RecordSource + Send + 'static) -> Input {
         OpenInput::Records(Box::new(records)).into()

@@ -11,7 +11,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
 use super::chain::{ChainEnd, Sink, Step};
-use super::{Begun, Conversion, Form};
+use super::{Begun, Conversion, Form, Summary};
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, Input};
 use crate::leftover::Leftover;
@@ -39,7 +39,11 @@ pub struct Converted {
 
 /// How reading a [`Converted`] recording ended.
 #[derive(Debug, Clone)]
-pub struct Ending(Arc<Mutex<Ended>>);
+pub struct Ending {
+    ended: Arc<Mutex<Ended>>,
+    /// The conversion before, to a temporary file.
+    first: Option<Summary>,
+}
 
 #[derive(Debug, Default)]
 struct Ended {
@@ -150,20 +154,36 @@ impl Conversion {
             is_directory,
             ending: Arc::clone(&ending),
         };
-        Ok((converted, Ending(ending)))
+        let ending = Ending {
+            ended: ending,
+            first: None,
+        };
+        Ok((converted, ending))
     }
 }
 
 impl Ending {
+    /// Returns the ending of a recording that another conversion made first.
+    #[must_use]
+    pub fn after(self, first: Summary) -> Self {
+        Ending {
+            first: Some(first),
+            ..self
+        }
+    }
+
     /// Checks that the stages processed all records. Returns their notes, and the bytes at the end
     /// of the input that are not a complete record.
     ///
     /// # Errors
     /// The error of a stage, which ended the recording; or there are corrupt bytes before the end.
     pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
-        let ended = std::mem::take(&mut *locked(&self.0));
+        let mut ended = std::mem::take(&mut *locked(&self.ended));
         if let Some(error) = ended.error {
             return Err(error);
+        }
+        if let Some(first) = self.first {
+            ended.notes.splice(0..0, first.notes);
         }
         if let Some(leftover) = &ended.unreadable {
             leftover.check()?;

@@ -48,7 +48,8 @@ use source::{Role, Roles, Source, Stat};
 use threads::{Interval, Threads, Witness};
 
 /// How a recording with everything that this stage uses is made.
-pub const RECORD: &str = "perf record -e sched:sched_switch -e sched:sched_waking -g -a";
+pub const RECORD: &str =
+    "perf record --switch-events -e sched:sched_switch -e sched:sched_waking -g -a";
 
 /// Returns the name of what off-CPU samples of `recording` are made of. `names` has the names of its
 /// events.
@@ -205,7 +206,7 @@ impl OffCpu {
                     return Ok(());
                 };
                 let cpu = view.cpu();
-                self.continue_on(cpu, switched.prev, switched.next);
+                self.continue_on(cpu, (switched.prev, switched.next), time);
                 if switched.prev != 0 {
                     let place = Place::of_sample(&self.attr, raw, sample, switched.prev);
                     self.stop(
@@ -253,13 +254,13 @@ impl OffCpu {
     }
 
     /// Compares a switch with the one before it on its CPU.
-    fn continue_on(&mut self, cpu: Option<u32>, prev: u32, next: u32) {
+    fn continue_on(&mut self, cpu: Option<u32>, (prev, next): (u32, u32), time: u64) {
         let Some(cpu) = cpu else {
             return;
         };
         let before = self.running.insert(cpu, next);
         if before.is_some_and(|before| before != prev) {
-            self.threads.forget(prev);
+            self.threads.forget(prev, time);
         }
     }
 
@@ -610,8 +611,9 @@ impl Stage for OffCpu {
                 false => String::new(),
             };
             notes.push(format!(
-                "{} dropped, because nothing shows when they ended{hint}",
-                number_of(unknown.missed, "off-CPU time")
+                "{} dropped, because nothing shows when they ended: within {} s{hint}",
+                number_of(unknown.missed, "off-CPU time"),
+                seconds(unknown.missed_ns)
             ));
         }
         if replaced > 0 {

@@ -61,6 +61,8 @@ pub(super) struct Unknown {
     pub(super) before: u64,
     /// They stopped twice, and nothing shows when they ran in between.
     pub(super) missed: u64,
+    /// Nanoseconds from these stops to the next one: on or off the CPU.
+    pub(super) missed_ns: u64,
     /// They did not run again before the last record.
     pub(super) after: u64,
 }
@@ -151,30 +153,20 @@ impl<P: Clone + Held> Threads<P> {
         reason: Option<Reason>,
         (place, by): (P, Witness),
     ) {
-        let exits = match self.list.get(&tid) {
-            Some(Thread {
-                state: State::Off { .. },
-                exits,
-            }) => {
-                self.unknown.missed += 1;
-                *exits
-            }
-            Some(thread) => thread.exits,
-            None => false,
-        };
+        let exits = self.list.get(&tid).is_some_and(|thread| thread.exits);
         // A record does not say that this was the last time.
         let is_end = exits && by == Witness::Record && reason != Some(Reason::Preempted);
-        let Some(reason) = reason.filter(|_| !is_end) else {
-            self.set(tid, None);
-            return;
-        };
-        let state = State::Off {
-            since: time,
-            reason,
-            place,
-            has_record: by == Witness::Record,
-        };
-        self.set(tid, Some(Thread { state, exits }));
+        let stopped = reason.filter(|_| !is_end).map(|reason| Thread {
+            state: State::Off {
+                since: time,
+                reason,
+                place,
+                has_record: by == Witness::Record,
+            },
+            exits,
+        });
+        let before = self.set(tid, stopped);
+        self.count_missed(before, time);
     }
 
     /// A thread is woken up: it could run from now on. Returns how long it waited.
@@ -236,10 +228,18 @@ impl<P: Clone + Held> Threads<P> {
         })
     }
 
-    /// A thread runs: records of its switch are missing if it was off.
-    pub(super) fn forget(&mut self, tid: u32) {
-        if let Some(State::Off { .. }) = self.set(tid, None) {
+    /// A thread runs now: records of its switch are missing if it was off.
+    pub(super) fn forget(&mut self, tid: u32, time: u64) {
+        let before = self.set(tid, None);
+        self.count_missed(before, time);
+    }
+
+    /// Counts a time off the CPU whose end is not known, before a thread that runs at `time`.
+    fn count_missed(&mut self, before: Option<State<P>>, time: u64) {
+        if let Some(State::Off { since, .. }) = before {
             self.unknown.missed += 1;
+            let ns = time.saturating_sub(since);
+            self.unknown.missed_ns = self.unknown.missed_ns.saturating_add(ns);
         }
     }
 
@@ -343,6 +343,7 @@ mod tests {
         let unknown = Unknown {
             before: 1,
             missed: 1,
+            missed_ns: 10,
             after: 1,
         };
         assert_eq!(threads.unknown(), unknown);

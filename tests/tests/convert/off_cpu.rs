@@ -23,7 +23,7 @@ use perfdata_core::{DecodeContext, Endian, Event, Recording as Model};
 use perfdata_edit::sort::Sort;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
-use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::convert::{Whole, convert, in_shell};
 use perfdata_tests::off_cpu::{SAMPLES, made as off_cpu_samples, raw};
 use perfdata_tests::synth::tracing::{Tracepoint, Version, data_of};
 use perfdata_write::{FilePlan, FileWriter};
@@ -562,7 +562,7 @@ fn recordings_without_switches_are_refused() {
     let result = convert(&input, None, stages(OffCpuOptions::default()));
     let error = result.map(|_| ()).expect_err("an error").to_string();
     assert!(
-        error.contains("perf record -e sched:sched_switch"),
+        error.contains("perf record --switch-events -e sched:sched_switch"),
         "{error}"
     );
     let input = folder.path().join("some.data");
@@ -576,4 +576,58 @@ fn recordings_without_switches_are_refused() {
     let result = convert(&input, None, stages(OffCpuOptions::default()));
     let error = result.map(|_| ()).expect_err("an error").to_string();
     assert!(error.contains("samples of some switches only"), "{error}");
+}
+
+/// The switches of all threads say when a selected one runs.
+#[test]
+fn a_selection_applies_to_the_new_samples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("in.data");
+    made(&input, Endian::Little, &SWITCHES, &TOLD, true);
+    let run = |command: &str| {
+        let command = command.replace("PERFCONV", "perfconv convert --off-cpu --tid 11");
+        in_shell(folder.path(), &command)
+    };
+    let own: Vec<&str> = EXPECTED
+        .into_iter()
+        .filter(|text| text.starts_with("10/11 "))
+        .collect();
+    for command in [
+        "PERFCONV in.data -o out.data",
+        "perfconv file2pipe -q in.data -o - | PERFCONV - --to file -o out.data",
+        "perfconv convert -q --compress in.data -o z.data && PERFCONV z.data -o out.data",
+    ] {
+        let said = run(&format!("rm -f out.data; {command}"));
+        assert!(said.success(), "{command}: {}", said.stderr);
+        let (samples, others) = shown(&folder.path().join("out.data"));
+        assert_eq!(samples, own, "{command}");
+        assert!(others < 17, "{command}: {others}");
+        // The notes are about both steps, and the numbers about the input.
+        assert!(
+            said.stderr.contains("note: 5 off-CPU samples"),
+            "{}",
+            said.stderr
+        );
+        assert!(said.stderr.contains("note: selected "), "{}", said.stderr);
+    }
+    let together = "--off-cpu cannot be combined with options that select samples: add the";
+    for (command, status, expected) in [
+        ("PERFCONV --to dir in.data -o out.dir", 2, together),
+        (
+            "perfconv recover --off-cpu --tid 11 in.data -o recovered.data",
+            2,
+            together,
+        ),
+        // As without off-CPU samples.
+        (
+            "perfconv file2pipe -q in.data -o - | head -c -20 > cut.data; PERFCONV cut.data -o -",
+            1,
+            "cut.data: at offset 0xc50: SAMPLE record: 128 bytes needed, 108 available\n",
+        ),
+    ] {
+        let said = run(command);
+        let code = said.status.and_then(|status| status.code());
+        assert_eq!(code, Some(status), "{command}: {}", said.stderr);
+        assert!(said.stderr.contains(expected), "{command}: {}", said.stderr);
+    }
 }

@@ -19,6 +19,7 @@ mod mutated_perf;
 mod names_perf;
 mod off_cpu_live_perf;
 mod off_cpu_perf;
+mod off_cpu_sources_perf;
 mod parts_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;

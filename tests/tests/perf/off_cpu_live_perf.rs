@@ -2,7 +2,7 @@
 //! thread, and are those of `perf sched timehist`.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,21 +22,22 @@ use perfdata_tests::skipped;
 use tempfile::TempDir;
 
 /// The names of the threads: the part of a stack in which each waits, and why.
-const WAITS: [(&str, &str, &str); 4] = [
+const WAITS: [(&str, &str, &str); 5] = [
     ("oc-sleep", "nanosleep", "[sleep]"),
     ("oc-pipe", "unix_stream", "[sleep]"),
     ("oc-futex", "futex", "[sleep]"),
+    ("oc-disk", "sync", "[disk]"),
     ("oc-spin", "", "[preempted]"),
 ];
 
 /// Threads that wait for something, until the value is dropped.
-struct Waiters {
+pub(super) struct Waiters {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Waiters {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let mut waiters = Waiters {
             stop: Arc::default(),
             threads: Vec::new(),
@@ -73,6 +74,12 @@ impl Waiters {
                 thread::sleep(Duration::from_micros(300));
             });
         }
+        let mut file = tempfile::tempfile().expect("a file");
+        waiters.spawn("oc-disk", move || {
+            let _ = file.write_all(&[0; 4096]);
+            let _ = file.sync_data();
+            let _ = file.rewind();
+        });
         let cpus = thread::available_parallelism().map_or(2, usize::from);
         for _ in 0..cpus.min(8) + 1 {
             waiters.spawn("oc-spin", || {
@@ -118,12 +125,12 @@ fn recorded(path: &Path) -> Option<&'static Perf> {
     said.success().then_some(recorder)
 }
 
-fn stages() -> Vec<Box<dyn Stage>> {
+pub(super) fn stages() -> Vec<Box<dyn Stage>> {
     let options = OffCpuOptions::default();
     vec![Box::new(Sort::new()), Box::new(OffCpu::new(options))]
 }
 
-fn script(perf: &Perf, path: &Path, fields: &str) -> String {
+pub(super) fn script(perf: &Perf, path: &Path, fields: &str) -> String {
     let mut command = perf.command();
     command.args(["script", "--no-inline", "--ns", "-F", fields, "-i"]);
     command.arg(path);
@@ -194,15 +201,15 @@ fn lives(text: &str) -> HashMap<u32, Life> {
 
 /// A sample of the new event: when it began and ended, its reason, and the names of its frames.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct OffCpuTime {
-    begin: u64,
-    end: u64,
-    comm: String,
-    frames: Vec<String>,
+pub(super) struct OffCpuTime {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) comm: String,
+    pub(super) frames: Vec<String>,
 }
 
 /// Returns the samples of each thread.
-fn off_cpu(text: &str) -> HashMap<u32, Vec<OffCpuTime>> {
+pub(super) fn off_cpu(text: &str) -> HashMap<u32, Vec<OffCpuTime>> {
     let mut all: HashMap<u32, Vec<OffCpuTime>> = HashMap::new();
     let mut current = None;
     for line in text.lines() {
@@ -264,6 +271,8 @@ struct Case {
     folder: TempDir,
     recorder: &'static Perf,
     lives: HashMap<u32, Life>,
+    /// Whether perf shows that a thread waited for a disk.
+    waits_for_disks: bool,
 }
 
 impl Case {
@@ -274,11 +283,17 @@ impl Case {
             skipped::note("a perf that may record the events of the scheduler");
             return None;
         };
-        let lives = lives(&script(recorder, &path, "tid,cpu,time,event,trace"));
+        let text = script(recorder, &path, "tid,cpu,time,event,trace");
+        let waits = |line: &str| {
+            ["prev_comm=oc-disk ", "prev_state=D "]
+                .iter()
+                .all(|part| line.contains(part))
+        };
         Some(Case {
             folder,
             recorder,
-            lives,
+            lives: lives(&text),
+            waits_for_disks: text.lines().any(waits),
         })
     }
 
@@ -353,6 +368,11 @@ fn times_on_and_off_the_cpu_are_the_life_of_each_thread() {
     }
     assert!(complete > 10, "{complete} threads with all switches");
     for (comm, function, reason) in WAITS {
+        // Files may be in memory.
+        if comm == "oc-disk" && !case.waits_for_disks {
+            skipped::note("a disk for temporary files");
+            continue;
+        }
         let has_frames = |off: &&OffCpuTime| {
             off.comm == comm
                 && off.frames.first().is_some_and(|first| first == reason)
