@@ -5,9 +5,25 @@ use perfdata_core::record::{CallchainContext, CpuMode, Sample};
 const KERNEL: u64 = CallchainContext::KERNEL.0;
 const USER: u64 = CallchainContext::USER.0;
 
-/// Returns the words of a callchain, of which the first one is a marker.
+/// The markers that perf knows in callchains (tools/perf/util/machine.c, `add_callchain_ip`).
+const KNOWN: [CallchainContext; 4] = [
+    CallchainContext::HV,
+    CallchainContext::KERNEL,
+    CallchainContext::USER,
+    CallchainContext::USER_DEFERRED,
+];
+
+/// Returns the words of a callchain, of which the first one is a marker, up to an unknown marker.
+/// With frame pointers, that can be anything on the stack; perf shows no callchain that has one.
 pub(super) fn marked(words: impl Iterator<Item = u64>, mode: CpuMode) -> Vec<u64> {
-    let mut words = words.peekable();
+    let mut is_cookie = false;
+    let mut words = words
+        .take_while(|&word| {
+            let marker = CallchainContext::of(word).filter(|_| !is_cookie);
+            is_cookie = marker == Some(CallchainContext::USER_DEFERRED);
+            marker.is_none_or(|marker| KNOWN.contains(&marker))
+        })
+        .peekable();
     let first = match words.peek() {
         Some(&first) if CallchainContext::of(first).is_none() => Some(match mode {
             CpuMode::USER => USER,
@@ -107,5 +123,9 @@ mod tests {
         assert_eq!(marked(&[5], CpuMode::KERNEL), [KERNEL, 5]);
         assert_eq!(marked(&[USER, 5], CpuMode::KERNEL), [USER, 5]);
         assert!(marked(&[], CpuMode::KERNEL).is_empty());
+        assert_eq!(marked(&[USER, 5, u64::MAX, 6], CpuMode::USER), [USER, 5]);
+        assert!(marked(&[u64::MAX], CpuMode::USER).is_empty());
+        let deferred = [KERNEL, 5, CallchainContext::USER_DEFERRED.0, u64::MAX];
+        assert_eq!(marked(&deferred, CpuMode::KERNEL), deferred);
     }
 }
