@@ -414,6 +414,11 @@ pub struct DumpArgs {
     /// addr2line expects it.
     #[arg(long, conflicts_with_all = ["hex", "types"])]
     pub resolved: bool,
+    /// Show the packets of hardware traces: Intel PT, Intel BTS, Arm SPE
+    ///
+    /// As perf script -D prints them. With --json, each packet is an object. --limit counts packets.
+    #[arg(long, conflicts_with_all = ["hex", "types", "resolved"])]
+    pub aux: bool,
     /// Do not unwind user stacks (--call-graph dwarf)
     ///
     /// Their samples then have only the frames that the kernel recorded.

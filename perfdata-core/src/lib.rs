@@ -137,6 +137,7 @@ pub mod error;
 pub mod feature;
 pub mod file_name;
 pub mod header;
+pub mod intel_bts;
 pub mod jitdump;
 pub mod names;
 pub mod read;

@@ -96,9 +96,9 @@ impl Tnt {
     }
 
     /// Passes the fields to `visit`.
-    pub(crate) fn fields(self, visit: &mut dyn FnMut(&'static str, u64)) {
-        visit("count", self.count().into());
-        visit("bits", self.bits());
+    pub(crate) fn fields(self, visit: &mut dyn FnMut(&'static str, u64, u32)) {
+        visit("count", self.count().into(), 6);
+        visit("bits", self.bits(), 47);
     }
 }
 

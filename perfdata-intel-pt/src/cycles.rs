@@ -61,8 +61,8 @@ impl Cyc {
     }
 
     /// Passes the fields to `visit`.
-    pub(crate) fn fields(self, visit: &mut dyn FnMut(&'static str, u64)) {
-        visit("cycles", self.cycles);
+    pub(crate) fn fields(self, visit: &mut dyn FnMut(&'static str, u64, u32)) {
+        visit("cycles", self.cycles, 64);
     }
 
     /// Appends the packet.

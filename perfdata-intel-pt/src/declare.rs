@@ -94,16 +94,16 @@ macro_rules! packets {
                 }
             }
 
-            /// Passes each field to `visit`: its name, and its value as a number. Those of TNT
-            /// packets and of addresses are the bits in the packet.
-            pub fn fields(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+            /// Passes each field to `visit`: its name, its value as a number, and the maximum number
+            /// of bits. The values of TNT packets and of addresses are the bits in the packet.
+            pub fn fields(&self, visit: &mut dyn FnMut(&'static str, u64, u32)) {
                 match self {
                     $( Packet::$plain => {} )*
                     $( Packet::$ip(CompressedIp::Suppressed) => {} )*
-                    $( Packet::$ip(ip) => visit("ip", ip.payload()), )*
+                    $( Packet::$ip(ip) => visit("ip", ip.payload(), 64), )*
                     $( Packet::$other(other) => other.fields(visit), )*
                     $( Packet::$packet(packet) => {
-                        $( visit(stringify!($field), packet.$field.to_bits()); )+
+                        $( visit(stringify!($field), packet.$field.to_bits(), $to - $from); )+
                     } )*
                 }
             }

@@ -308,7 +308,10 @@ fn values_bytes_and_texts() {
 fn fields_have_names() {
     let fields = |packet: Packet| {
         let mut all = Vec::new();
-        packet.fields(&mut |name, value| all.push((name, value)));
+        packet.fields(&mut |name, value, bits| {
+            assert!(bits == 64 || value >> bits == 0);
+            all.push((name, value));
+        });
         all
     };
     assert_eq!(fields(Packet::Psb), []);

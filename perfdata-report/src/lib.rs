@@ -2,6 +2,7 @@
 //!
 //! - [`show`]: the contents of a recording ([`Overview`](show::overview::Overview)) and its records
 //!   ([`Dump`](show::dump::Dump)), as text, JSON, bytes and charts;
+//! - [`show::aux_packets`]: the packets of hardware traces;
 //! - [`pull`]: the same records, for programs that request one after the other;
 //! - [`diff`]: the differences between two recordings;
 //! - [`aux_data`]: the AUX data of hardware traces as files;

@@ -24,6 +24,7 @@ pub mod skipped;
 pub mod snapshot;
 pub mod synth;
 pub mod told;
+pub mod traces;
 
 /// Returns whether everything is tested, which takes minutes, instead of a selection.
 pub fn is_thorough() -> bool {

@@ -108,6 +108,7 @@ Examples:
     perfconv dump --type MMAP2 --type COMM perf.data
     perfconv dump --hex --limit 10 perf.data
     perfconv dump --resolved --limit 10 perf.data
+    perfconv dump --aux perf.data | grep PTWRITE
     perfconv dump --json --type SAMPLE perf.data | jq .fields.ip";
 
 /// Examples of `perfconv verify`.

@@ -12,6 +12,9 @@ use super::open_unseen;
 use crate::cli::DumpArgs;
 use crate::messages::Messages;
 use perfdata_convert::Result;
+use perfdata_convert::count::number_of;
+use perfdata_convert::io::Input;
+use perfdata_report::show::aux_packets::{AuxPackets, AuxPacketsShown};
 use perfdata_report::show::dump::{Dump, Dumped};
 use perfdata_report::show::resolved::Resolved;
 
@@ -23,6 +26,9 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         .map(|name| Dump::type_of(name))
         .collect::<Result<_>>()?;
     let input = open_unseen(&args.input, limits, messages)?;
+    if args.aux {
+        return packets(args, input, out, messages);
+    }
     if args.resolved {
         let resolved = Resolved::default()
             .with_json(args.json)
@@ -61,5 +67,31 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         }
         _ => messages.detail(format_args!("{shown} shown of {counts}")),
     }
+    Ok(())
+}
+
+/// Shows the packets of hardware traces.
+fn packets(args: &DumpArgs, input: Input, out: &mut dyn Write, messages: Messages) -> Result<()> {
+    let packets = AuxPackets::default()
+        .with_json(args.json)
+        .with_limit(args.limit);
+    let AuxPacketsShown {
+        packets,
+        bad,
+        damage,
+        ..
+    } = packets.run(input, out)?;
+    for damage in damage {
+        messages.warning(damage);
+    }
+    match (packets, bad) {
+        (0, 0) if args.limit != Some(0) => messages.note("the recording has no AUX data"),
+        (_, 0) => {}
+        (_, bad) => messages.note(format_args!(
+            "{} of the traces are no packets",
+            number_of(bad, "byte")
+        )),
+    }
+    messages.detail(format_args!("{} shown", number_of(packets, "packet")));
     Ok(())
 }

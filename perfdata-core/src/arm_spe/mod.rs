@@ -26,6 +26,7 @@
 
 mod packet;
 mod record;
+mod text;
 
 pub use packet::{Packet, Unreadable};
 pub use record::{Damage, Operation, RecordBuilder, Records, SpeEvents, SpeRecord};

@@ -1,6 +1,7 @@
 //! Reports about recordings, for people and for programs: visitors of the declarations in
 //! `perfdata-core`.
 
+pub mod aux_packets;
 mod bins;
 mod buffer;
 mod comms;

@@ -20,7 +20,7 @@ pub fn intel_pt(data: &[u8]) {
             if !matches!(packet, Packet::Cyc(_)) || found.size < 10 {
                 assert_eq!(bytes, trace[at..end], "{packet}");
             }
-            packet.fields(&mut |name, _| assert!(!name.is_empty()));
+            packet.fields(&mut |name, _, _| assert!(!name.is_empty()));
         }
         at = end;
     }

@@ -29,6 +29,7 @@ pub mod feature_system;
 pub mod feature_topology;
 pub mod file;
 pub mod forms;
+pub mod hardware_trace;
 pub mod jitdump;
 pub mod kernel;
 pub mod kernel_cases;

@@ -1,6 +1,7 @@
 //! The conversions, as functions of the library and as commands, with real and synthetic
 //! recordings.
 
+mod aux_packets;
 mod build_ids;
 mod callchains;
 mod callchains_made;

@@ -1,6 +1,7 @@
 //! perf as the judge of the results of conversions.
 
 mod aux_cuts_perf;
+mod aux_packets_perf;
 mod battery_perf;
 mod callchain_perf;
 mod demangle_binutils;
