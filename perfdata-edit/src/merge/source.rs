@@ -1,6 +1,6 @@
 //! The merged records: the next one in time of all inputs, in blocks.
 
-use perfdata_core::container_layout::{ContainerLayout, PipeLayout};
+use perfdata_core::container_layout::{ContainerLayout, PipeLayout, Slot, SlotContent};
 use perfdata_core::read::{Chunk, Limits, RecordBatch, RecordSource, Tail};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::spool::Heads;
@@ -71,10 +71,12 @@ impl MergedRecords {
             // An input without further records still has an opening.
             next.push(lane.time_of_next(), at);
         }
+        let attrs = (0..recording.events.len()).map(SlotContent::Attr);
+        let slots = attrs.map(Slot::new).collect();
         Ok(MergedRecords {
             counters: Counters::of(&recording.events),
             recording,
-            container_layout: ContainerLayout::Pipe(PipeLayout::default()),
+            container_layout: ContainerLayout::Pipe(PipeLayout { slots }),
             lanes,
             next,
             sideband,

@@ -32,7 +32,7 @@ use perfdata_core::{Event, Events, Recording};
 use perfdata_tracepoint::Field;
 
 use perfdata_convert::count::number_of;
-use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::InputSource;
 use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, Stage};
 use perfdata_convert::support::attributes::{
@@ -471,9 +471,9 @@ impl Stage for OffCpu {
             return Ok(());
         }
         if has_late_events(recording, container_layout) {
-            let what = "the attributes are not at the start of the stream";
-            let step = Step::Other("perfconv pipe2file, and --off-cpu of the file".into());
-            return Err(Error::Refused(what.into()).with_step(step));
+            let what = "the attributes are not at the start of the stream, but after its records: \
+                        convert it to a file (perfconv pipe2file) first";
+            return Err(Error::Refused(what.into()));
         }
         self.from = recording.events.clone();
         let is_source = |role: &Role| match source {

@@ -631,3 +631,32 @@ fn a_selection_applies_to_the_new_samples() {
         assert!(said.stderr.contains(expected), "{command}: {}", said.stderr);
     }
 }
+
+/// Threads that move from a CPU to another one, which was recorded apart.
+#[test]
+fn recordings_of_one_machine_are_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, of) in [("0.data", 0), ("1.data", 1)] {
+        let is_here = |told: &&Told| match **told {
+            Switch(_, cpu, ..) | Wake(_, cpu, ..) => cpu == of,
+            _ => of == 0,
+        };
+        let told: Vec<Told> = TOLD.iter().filter(is_here).copied().collect();
+        assert!(!told.is_empty());
+        made(
+            &folder.path().join(name),
+            Endian::Little,
+            &SWITCHES,
+            &told,
+            true,
+        );
+    }
+    for to in ["file", "pipe"] {
+        let command = format!("perfconv merge --off-cpu --to {to} 0.data 1.data -o out.{to}");
+        let said = in_shell(folder.path(), &command);
+        assert!(said.success(), "{}", said.stderr);
+        let (samples, others) = shown(&folder.path().join(format!("out.{to}")));
+        assert_eq!(samples, EXPECTED, "{to}");
+        assert_eq!(others, 17, "{to}");
+    }
+}
