@@ -58,5 +58,6 @@ fn a_browser_shows_the_samples() {
     let found = shown(&page, "search=libc", "found").expect("a result");
     assert!(found.ends_with("% in 1 functions"), "{found}");
     let title = shown(&folder.path().join("diff.html"), "", "title");
-    assert_eq!(title.as_deref(), Some("in.data compared with in.data"));
+    let expected = "in.data compared with in.data: cpu-clock";
+    assert_eq!(title.as_deref(), Some(expected));
 }
