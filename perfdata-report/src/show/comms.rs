@@ -5,15 +5,14 @@
 //! samples wait as a time and a thread. Few threads change their names in a typical round; the
 //! samples of all other threads are only counted.
 
-mod pending;
+use std::collections::HashSet;
 
+use foldhash::fast::RandomState;
 use perfdata_core::Events;
 use perfdata_core::record::{
     RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time,
 };
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
-
-use pending::{Pending, Run};
 
 /// Maximum number of waiting samples. If there are more, the older half is counted.
 const WAITING: usize = 1 << 18;
@@ -23,8 +22,6 @@ const THREADS: usize = 1 << 18;
 const NAMES: usize = 4 << 20;
 /// Number of threads in the cache for lookups, a power of 2.
 const RECENT: usize = 256;
-/// Number of threads whose samples are counted together, a power of 2.
-const RUNS: usize = 64;
 
 #[derive(Debug, Clone)]
 enum CommChange {
@@ -207,52 +204,37 @@ impl Comms {
         (self.due, self.younger) = waiting.into_iter().partition(|sample| sample.0 <= complete);
     }
 
-    /// Counts these samples, all that wait up to the time `until`. For a thread with changes, the
-    /// samples between two changes are counted together. So the samples need not be sorted.
+    /// Counts these samples, all that wait up to the time `until`. Only those of threads with changes
+    /// must be in the order of time.
     fn settle(&mut self, samples: &[(u64, u32)], until: u64) {
         let mut due: Vec<_> = self
             .changes
             .extract_if(.., |change| change.0 <= until)
             .collect();
         due.sort_by_key(|change| change.0);
-        let mut pending = Pending::of(&due);
-        // Samples of the same thread are mostly between the same changes.
-        let mut runs = [Run::default(); RUNS];
-        for &(time, tid) in samples {
-            let Some(run) = runs.get_mut(tid as usize & (RUNS - 1)) else {
-                continue;
-            };
-            if !run.has(time, tid) {
-                self.add(run, &mut pending);
-                *run = pending.run(time, tid);
+        let changed: HashSet<u32, RandomState> = due.iter().map(|due| due.1.tid()).collect();
+        let mut between: Vec<(u64, u32)> = Vec::new();
+        for run in samples.chunk_by(|one, next| one.1 == next.1) {
+            match run.first() {
+                Some((_, tid)) if changed.contains(tid) => between.extend(run),
+                Some((_, tid)) => self.count(*tid, run.len() as u64),
+                None => {}
             }
-            run.samples += 1;
         }
-        for run in &runs {
-            self.add(run, &mut pending);
+        between.sort_by_key(|sample| sample.0);
+        let mut between = between.into_iter().peekable();
+        for (time, change) in due {
+            while let Some((_, tid)) = between.next_if(|sample| sample.0 < time) {
+                self.count(tid, 1);
+            }
+            self.apply(&change);
         }
-        for (at, (_, change)) in due.iter().enumerate() {
-            self.count(change.tid(), pending.before(at));
-            self.apply(change);
-        }
-        for (tid, samples) in pending.after() {
-            self.count(tid, samples);
-        }
-    }
-
-    fn add(&mut self, run: &Run, pending: &mut Pending) {
-        match run.place {
-            Some(place) => pending.add(place, run.samples),
-            None => self.count(run.tid, run.samples),
-        }
+        between.for_each(|(_, tid)| self.count(tid, 1));
     }
 
     /// Counts `samples` for the current name of the thread.
     #[inline]
     fn count(&mut self, tid: u32, samples: u64) {
-        if samples == 0 {
-            return;
-        }
         let slot = tid as usize & (RECENT - 1);
         let id = match self.recent.get(slot) {
             Some(&Some((known, id))) if known == tid => id,
