@@ -258,11 +258,15 @@ impl Conversion {
     /// Opens the input, and inserts all stages in the pipeline.
     fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
         let mut later = self.stages.iter().skip(1);
-        if later.any(|stage| stage.requirements().comes_first) {
+        if later.any(|stage| stage.requirements().comes_first()) {
             let what = "a slice selects records of the input: it must be the first stage";
             return Err(Error::Usage(what.to_owned()));
         }
-        if self.stages.iter().filter(|stage| checks(&***stage)).count() > 1 {
+        let checking = self
+            .stages
+            .iter_mut()
+            .filter_map(|stage| stage.output_check());
+        if checking.count() > 1 {
             let what = "the output of a conversion can only be sanitized and checked by one stage: the first one \
                         does not know what the second one writes";
             return Err(Error::Usage(what.to_owned()));
@@ -328,7 +332,7 @@ impl Conversion {
         if let Some(standard) = standard.filter(|_| !is_copy) {
             // A slice selects records of the input, and the files of a directory come before it.
             let mut stages = self.stages.iter();
-            let slice = stages.position(|stage| stage.requirements().comes_first);
+            let slice = stages.position(|stage| stage.requirements().comes_first());
             let at = slice.map_or(usize::from(source.directory().is_some()), |at| {
                 at.saturating_add(1)
             });
@@ -365,7 +369,7 @@ impl Conversion {
             mut steps,
         } = self.begin(ready, ContainerKind::File)?;
         let source = &source;
-        let is_new = checks_output(&steps);
+        let is_new = checks_output(&mut steps);
         let plan = match &container_layout {
             ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
             ContainerLayout::File(_) if is_new => FilePlan::standard(),
@@ -416,11 +420,11 @@ impl Conversion {
             mut steps,
         } = self.begin(ready, ContainerKind::Pipe)?;
         if let ContainerLayout::File(found) = &container_layout
-            && !checks_output(&steps)
+            && !checks_output(&mut steps)
         {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
-        let plan = pipe_plan(&container_layout, &recording, &steps);
+        let plan = pipe_plan(&container_layout, &recording, &mut steps);
         let mut counted = Counted { out, bytes: 0 };
         let mut writer =
             PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
@@ -500,7 +504,7 @@ fn begin(
 /// Adds the stage that adds sections which readers of files rely on. `from` is the container of the
 /// input, or a pipe if sections may be missing that the input had.
 fn add_file_features(stages: &mut Vec<Box<dyn Stage>>, recording: &Recording, from: ContainerKind) {
-    let features = match stages.iter().any(|stage| checks(&**stage)) {
+    let features = match stages.iter_mut().any(|stage| checks(&mut **stage)) {
         true => FileFeatures::of_checked(recording, from),
         false => FileFeatures::of(recording, from),
     };
@@ -532,13 +536,13 @@ fn add_container(
 }
 
 /// Returns whether the output contains nothing of the input's container.
-fn checks_output(steps: &[Step]) -> bool {
-    steps.iter().any(|step| checks(&*step.stage))
+fn checks_output(steps: &mut [Step]) -> bool {
+    steps.iter_mut().any(|step| checks(&mut *step.stage))
 }
 
 /// Returns whether the output contains only what this stage forwards.
-fn checks(stage: &dyn Stage) -> bool {
-    stage.requirements().checks_output
+fn checks(stage: &mut dyn Stage) -> bool {
+    stage.output_check().is_some()
 }
 
 /// Returns the layout of a file that is no copy.
@@ -554,7 +558,7 @@ fn file_plan(container_layout: &ContainerLayout, recording: &Recording) -> FileP
 fn pipe_plan(
     container_layout: &ContainerLayout,
     recording: &Recording,
-    steps: &[Step],
+    steps: &mut [Step],
 ) -> PipePlan {
     match container_layout {
         ContainerLayout::Pipe(found) if !checks_output(steps) => PipePlan::exact(found),

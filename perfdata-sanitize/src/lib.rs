@@ -371,7 +371,6 @@ impl Stage for Sanitize {
             // Of a directory, it has seen all files before the first one.
             all_records: false,
             reads_ahead: ReadsAhead::Always,
-            checks_output: true,
             ..Requirements::default()
         }
     }

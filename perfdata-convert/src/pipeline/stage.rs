@@ -42,15 +42,6 @@ pub struct Requirements {
     /// compresses the records of the output. May depend on [`look_ahead`](Stage::look_ahead).
     /// Default: `None`.
     pub compresses_again: Option<RecordType>,
-    /// The output contains nothing of the input except what the stage forwards: its container is
-    /// arranged as `perf record` does, without the gaps and the padding of the input, and nothing
-    /// beside a recording is copied. The stage [checks](Stage::output_check) the complete output
-    /// before it appears. In a conversion to a directory, one instance of the stage processes all
-    /// files. Default: false.
-    pub checks_output: bool,
-    /// What the stage finds in [`look_ahead`](Stage::look_ahead) applies to the records of the
-    /// input by their numbers: it must be the first stage. Default: false.
-    pub comes_first: bool,
     /// The number at the end of a pipe's features that the reader of the output expects. Default:
     /// the newest one.
     pub end_of_features: Option<FeatureId>,
@@ -69,6 +60,9 @@ pub enum ReadsAhead {
     IntoPipe,
     /// Always.
     Always,
+    /// Always, and what the stage finds applies to the records of the input by their numbers: it
+    /// must be the first stage.
+    ByNumber,
 }
 
 impl Default for Requirements {
@@ -82,8 +76,6 @@ impl Default for Requirements {
             after_container: false,
             reads_ahead: ReadsAhead::Never,
             compresses_again: None,
-            checks_output: false,
-            comes_first: false,
             end_of_features: None,
         }
     }
@@ -106,13 +98,18 @@ impl Requirements {
         self.reads_ahead != ReadsAhead::IfSeekable && self.reads_ahead_for(to)
     }
 
+    /// Returns whether it must be the first stage.
+    pub(super) fn comes_first(&self) -> bool {
+        self.reads_ahead == ReadsAhead::ByNumber
+    }
+
     /// Returns whether the stage reads the input ahead for an output `to`.
     pub(super) fn reads_ahead_for(&self, to: ContainerKind) -> bool {
         match self.reads_ahead {
             ReadsAhead::Never => false,
             ReadsAhead::IfSeekable => true,
             ReadsAhead::IntoPipe => to == ContainerKind::Pipe,
-            ReadsAhead::Always => true,
+            ReadsAhead::Always | ReadsAhead::ByNumber => true,
         }
     }
 }
@@ -203,8 +200,11 @@ pub trait Stage: Send {
         Ok(())
     }
 
-    /// Returns the check of the complete output, if the stage [requests
-    /// it](Requirements::checks_output).
+    /// Returns the check of the complete output, if the stage checks it before it appears. Then the
+    /// output contains nothing of the input except what the stage forwards: its container is
+    /// arranged as `perf record` does, without the gaps and the padding of the input, and nothing
+    /// beside a recording is copied. In a conversion to a directory, one instance of the stage
+    /// processes all files. By default, there is no check.
     fn output_check(&mut self) -> Option<&mut dyn OutputCheck> {
         None
     }

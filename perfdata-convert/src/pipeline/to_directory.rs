@@ -153,7 +153,11 @@ impl Checker {
     /// Returns the stage of `conversion` that checks the output, after it has read all files ahead.
     fn of(input: &Input, mut conversion: Conversion) -> Result<Self> {
         let mut checker = Checker { stage: None };
-        if !conversion.stages.iter().any(|stage| checks(&**stage)) {
+        if !conversion
+            .stages
+            .iter_mut()
+            .any(|stage| checks(&mut **stage))
+        {
             return Ok(checker);
         }
         if let Some(all) = input.again() {
@@ -170,13 +174,14 @@ impl Checker {
 
     fn take_from(&mut self, conversion: Conversion) {
         let mut stages = conversion.stages.into_iter();
-        self.stage = stages.find(|stage| checks(&**stage));
+        self.stage = stages.find_map(|mut stage| checks(&mut *stage).then_some(stage));
     }
 
     /// Replaces the stage of `conversion`. Returns its notes so far.
     fn put_into(&mut self, conversion: &mut Conversion) -> Vec<String> {
         let mut stages = conversion.stages.iter_mut();
-        match (stages.find(|stage| checks(&***stage)), self.stage.take()) {
+        let place = stages.find_map(|stage| checks(&mut **stage).then_some(stage));
+        match (place, self.stage.take()) {
             (Some(place), Some(stage)) => {
                 *place = stage;
                 place.notes()

@@ -18,7 +18,7 @@ use super::chain::{Chain, ChainEnd, Sink, Step, compression};
 use super::link::{CompressedRecords, Link};
 use super::stage::{Requirements, Stage};
 use super::{
-    Form, Opened, Summary, add_container, add_file_features, begin, file_plan, look_ahead,
+    Form, Opened, Summary, add_container, add_file_features, begin, checks, file_plan, look_ahead,
     pipe_plan, pump, shared_bytes,
 };
 use crate::error::{Error, Result};
@@ -235,10 +235,7 @@ impl PartConversion<'_> {
         let filtered = source.filtered(part.division.clone().filter(part.number));
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(part)];
         stages.extend((self.stages)()?);
-        if stages
-            .iter()
-            .any(|stage| stage.requirements().checks_output)
-        {
+        if stages.iter_mut().any(|stage| checks(&mut **stage)) {
             let what = "the parts of a recording would have nothing in common: sanitize it first, and then split it";
             return Err(Error::Refused(what.into()));
         }
@@ -371,7 +368,7 @@ struct Output<'a> {
 impl<'a> Output<'a> {
     /// Creates the file of a part.
     fn create(
-        begun: Begun,
+        mut begun: Begun,
         source: &'a InputSource,
         path: PathBuf,
         to: ContainerKind,
@@ -380,7 +377,7 @@ impl<'a> Output<'a> {
             steps,
             recording,
             layout,
-        } = &begun;
+        } = &mut begun;
         if let ContainerLayout::File(found) = layout {
             shared_bytes::check_lost(found, recording, source)?;
         }

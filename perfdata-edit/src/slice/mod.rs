@@ -196,8 +196,7 @@ impl Outlets for Only<'_, '_> {
 impl Stage for Slice {
     fn requirements(&self) -> Requirements {
         Requirements {
-            reads_ahead: ReadsAhead::Always,
-            comes_first: true,
+            reads_ahead: ReadsAhead::ByNumber,
             keeps_samples: self.is_everything(),
             is_neutral: self.is_everything(),
             may_refuse: self.router.as_ref().is_some_and(Router::has_counters),
