@@ -1,10 +1,10 @@
 //! Changes of the address spaces by records, and the owners of these spaces.
 
-use perfdata_core::Events;
 use perfdata_core::record::{
-    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, RawRecord, Record,
-    RecordHeader, RecordType, Task,
+    Body, Comm, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, RawRecord,
+    Record, RecordType, Task,
 };
+use perfdata_core::{DecodeContext, Events};
 
 use crate::dso::Machine;
 use crate::mapping::Mapped;
@@ -121,19 +121,22 @@ impl<'a> Change<Mapped<'a>> {
     pub fn in_place(record: &RawRecord<'a>, events: &Events) -> Option<Option<Self>> {
         let fixed = events.fixed_record(record)?;
         let misc = record.misc;
-        let pair = |at: usize| record.pair(RecordHeader::SIZE.saturating_add(at));
+        let layout = DecodeContext::default();
         Some(match record.kind {
             RecordType::MMAP | RecordType::MMAP2 => {
                 let map = fixed.mapping()?;
                 let mapped = Mapped::of_view(&map, misc);
                 Some(Self::map(CpuMode::of(misc), map.pid, mapped))
             }
-            RecordType::COMM => Self::comm(misc, pair(0)?.0),
-            RecordType::FORK => {
-                let (pid, ppid) = pair(0)?;
-                Self::fork(misc, pid, ppid)
+            RecordType::COMM if misc & MISC_COMM_EXEC == 0 => None,
+            RecordType::COMM => Self::comm(misc, record.decode_body::<Comm>(layout).ok()?.pid),
+            RecordType::FORK | RecordType::EXIT => {
+                let Task { pid, ppid, tid, .. } = record.decode_body(layout).ok()?;
+                match record.kind {
+                    RecordType::FORK => Self::fork(misc, pid, ppid),
+                    _ => Self::exit(misc, pid, tid),
+                }
             }
-            RecordType::EXIT => Self::exit(misc, pair(0)?.0, pair(8)?.0),
             _ => return None,
         })
     }
@@ -225,8 +228,9 @@ pub(crate) mod made {
 mod tests {
     use super::*;
     use perfdata_core::attr::{Attr, AttrFlags, SampleType};
+    use perfdata_core::record::RecordHeader;
     use perfdata_core::wire::Wire;
-    use perfdata_core::{DecodeContext, Endian, Event};
+    use perfdata_core::{Endian, Event};
 
     /// A change in place, and its time, are those of the decoded record, for any bytes.
     #[test]

@@ -9,6 +9,7 @@
     reason = "places in a record, which has less than 64 KiB"
 )]
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use binrw::Endian;
@@ -18,7 +19,7 @@ use crate::attr::SampleType;
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::recording::Events;
-use crate::wire::until_nul;
+use crate::wire::{Wire, until_nul};
 
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -30,8 +31,6 @@ pub struct FixedRecord<'a> {
     record: RawRecord<'a>,
     places: &'static NumberPlaces,
     trailer: TrailerForm,
-    /// Whether it is an MMAP2 record with a build ID.
-    has_build_id: bool,
 }
 
 /// A mapping in an MMAP or MMAP2 record that is not decoded. See [`Mmap`](super::Mmap) and
@@ -114,7 +113,6 @@ impl<'a> FixedRecord<'a> {
             record: *raw,
             places,
             trailer,
-            has_build_id,
         })
     }
 
@@ -145,49 +143,29 @@ impl<'a> FixedRecord<'a> {
 
     /// Returns the mapping in an MMAP or MMAP2 record; `None` for other records.
     pub fn mapping(&self) -> Option<MappingView<'a>> {
-        const BODY: usize = RecordHeader::SIZE;
-        let FixedRecord {
-            record,
-            places,
-            has_build_id,
-            ..
-        } = *self;
-        let is_mmap2 = record.kind == RecordType::MMAP2;
-        if !is_mmap2 && record.kind != RecordType::MMAP {
-            return None;
-        }
-        let inode = || {
-            let ((maj, min), ino) = (record.pair(BODY + 32)?, record.word(BODY + 40)?);
-            let ino_generation = record.word(BODY + 48)?;
-            Some(Inode {
-                maj,
-                min,
-                ino,
-                ino_generation,
-            })
+        let FixedRecord { record, places, .. } = *self;
+        let at = places.mapping.as_ref()?;
+        let inode = |at: usize| {
+            Inode::decode(
+                record.bytes.get(at..)?,
+                record.endian,
+                DecodeContext::default(),
+            )
+            .ok()
         };
-        let build_id = || {
-            let size = usize::from(*record.bytes.get(BODY + 32)?);
-            record.bytes.get(BODY + 36..BODY + 56)?.get(..size)
+        let build_id = |(size, id): (usize, Range<usize>)| {
+            let size = usize::from(*record.bytes.get(size)?);
+            record.bytes.get(id)?.get(..size)
         };
         let text = record.bytes.len().checked_sub(self.trailer.len)?;
         Some(MappingView {
-            pid: record.pair(BODY)?.0,
-            addr: record.word(BODY + 8)?,
-            len: record.word(BODY + 16)?,
-            pgoff: record.word(BODY + 24)?,
-            inode: if is_mmap2 && !has_build_id {
-                inode()
-            } else {
-                None
-            },
-            build_id: if has_build_id { build_id() } else { None },
-            // Nothing but a name follows.
-            prot_flags: if is_mmap2 && places.end > BODY + 56 {
-                record.pair(BODY + 56)
-            } else {
-                None
-            },
+            pid: record.pair(at.pid)?.0,
+            addr: record.word(at.addr)?,
+            len: record.word(at.len)?,
+            pgoff: record.word(at.pgoff)?,
+            inode: at.inode.and_then(inode).map(|(inode, _)| inode),
+            build_id: at.build_id.clone().and_then(build_id),
+            prot_flags: at.prot_flags.and_then(|at| record.pair(at)),
             filename: until_nul(record.bytes.get(places.end..text)?),
         })
     }
@@ -270,6 +248,39 @@ struct NumberPlaces {
     has_text: bool,
     /// Whether anything else was found.
     is_other: bool,
+    /// The places of all fields by name, and those of a mapping.
+    fields: Vec<(&'static str, Range<usize>)>,
+    mapping: Option<MappingPlaces>,
+}
+
+/// The places of the fields of a mapping. A pair of fields has the place of its first one.
+#[derive(Debug)]
+struct MappingPlaces {
+    pid: usize,
+    addr: usize,
+    len: usize,
+    pgoff: usize,
+    inode: Option<usize>,
+    /// The size of the build ID, and its bytes.
+    build_id: Option<(usize, Range<usize>)>,
+    prot_flags: Option<usize>,
+}
+
+impl MappingPlaces {
+    /// Returns the places among those of all `fields`; `None` if these are not of a mapping.
+    fn of(fields: &[(&'static str, Range<usize>)]) -> Option<Self> {
+        let range = |name| Some(fields.iter().find(|field| field.0 == name)?.1.clone());
+        let at = |name| Some(range(name)?.start);
+        Some(MappingPlaces {
+            pid: at("pid")?,
+            addr: at("addr")?,
+            len: at("len")?,
+            pgoff: at("pgoff")?,
+            inode: at("maj"),
+            build_id: at("build_id_size").zip(range("build_id")),
+            prot_flags: at("prot"),
+        })
+    }
 }
 
 /// The places by type in all forms of MMAP2: with an inode or a build ID, with `prot` and `flags`
@@ -324,8 +335,11 @@ impl NumberPlaces {
             end: RecordHeader::SIZE,
             has_text: false,
             is_other: false,
+            fields: Vec::new(),
+            mapping: None,
         };
         body.describe("", Style::Plain, &mut places);
+        places.mapping = MappingPlaces::of(&places.fields);
         (!places.is_other).then_some(places)
     }
 }
@@ -336,7 +350,8 @@ impl Visitor for NumberPlaces {
         self.is_other = true;
     }
     fn end(&mut self) {}
-    fn leaf(&mut self, _: &'static str, size: usize, value: Leaf<'_>) {
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        self.fields.push((name, self.end..self.end + size));
         let at = u8::try_from(self.end).unwrap_or(u8::MAX);
         self.is_other |= self.has_text || value.is_opaque();
         match value {

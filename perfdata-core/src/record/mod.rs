@@ -215,6 +215,38 @@ impl Record {
     }
 }
 
+impl Body {
+    /// Returns the thread that a record is about, if it is about a thread or its mappings:
+    /// [`RecordType::is_of_thread`].
+    pub fn tid(&self) -> Option<Tid> {
+        let (pid, tid) = match self {
+            Body::Comm(record) => (record.pid, record.tid),
+            Body::Fork(task) | Body::Exit(task) => (task.pid, task.tid),
+            Body::Mmap(map) => (map.pid, map.tid),
+            Body::Mmap2(map) => (map.pid, map.tid),
+            Body::Namespaces(record) => (record.pid, record.tid),
+            _ => return None,
+        };
+        Some(Tid { pid, tid })
+    }
+}
+
+impl RecordType {
+    /// Returns whether records of this type are about a thread or its mappings.
+    #[inline]
+    pub const fn is_of_thread(self) -> bool {
+        matches!(
+            self,
+            RecordType::COMM
+                | RecordType::FORK
+                | RecordType::EXIT
+                | RecordType::MMAP
+                | RecordType::MMAP2
+                | RecordType::NAMESPACES
+        )
+    }
+}
+
 /// The event IDs in a record; empty if the events have no IDs, which a single event does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventIds {

@@ -14,7 +14,7 @@ use super::changes::Changes;
 use super::checks::{self, CheckedInput, refused};
 use super::lane::{Lane, LanePlan};
 use super::prepare::{Prepared, again, named, prepared, surveyed};
-use super::sideband::{Opening, Sideband, thread_of};
+use super::sideband::{Opening, Sideband, is_kernel, thread_of};
 use super::sorted::Sorted;
 use super::source::MergedRecords;
 use super::survey::Survey;
@@ -160,7 +160,7 @@ impl Plan {
                     };
                     opening.push(changed(plan.opening)?);
                     let thread = thread_of(&raw, &own.events)?;
-                    if let Some(thread) = thread.filter(|thread| !thread.is_kernel()) {
+                    if let Some(thread) = thread.filter(|thread| !is_kernel(thread)) {
                         if plan.continues_first && !described.contains(&thread.pid) {
                             more.push(changed(None)?);
                         }

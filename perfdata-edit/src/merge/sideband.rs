@@ -7,45 +7,20 @@ use perfdata_core::read::Limits;
 use perfdata_core::record::{Body, Cpu, RawRecord, Record, RecordType, SampleId, Task, Tid};
 use perfdata_core::{Endian, Events, Result};
 
-/// The process and thread that a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ThreadOfRecord {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-}
-
-impl ThreadOfRecord {
-    /// Returns whether this is the "process" of the kernel's mappings.
-    pub(super) fn is_kernel(self) -> bool {
-        self.pid == KERNEL
-    }
-}
-
 /// The "process" of the kernel's mappings.
 const KERNEL: u32 = u32::MAX;
 
-/// Returns the thread that a record about tasks or mappings is about.
-pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<ThreadOfRecord>> {
-    if !matches!(
-        raw.kind,
-        RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-            | RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::NAMESPACES
-    ) {
+/// Returns whether this is the thread of the kernel's mappings.
+pub(super) fn is_kernel(thread: &Tid) -> bool {
+    thread.pid == KERNEL
+}
+
+/// Returns the thread that a record about threads or mappings is about.
+pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<Tid>> {
+    if !raw.kind.is_of_thread() {
         return Ok(None);
     }
-    Ok(match Record::decode(raw, &events.layout_of(raw))?.body {
-        Body::Comm(record) => Some((record.pid, record.tid)),
-        Body::Fork(task) | Body::Exit(task) => Some((task.pid, task.tid)),
-        Body::Mmap(map) => Some((map.pid, map.tid)),
-        Body::Mmap2(map) => Some((map.pid, map.tid)),
-        Body::Namespaces(record) => Some((record.pid, record.tid)),
-        _ => None,
-    }
-    .map(|(pid, tid)| ThreadOfRecord { pid, tid }))
+    Ok(Record::decode(raw, &events.layout_of(raw))?.body.tid())
 }
 
 /// The records of an input about what existed before it, as they are in the result.
@@ -53,7 +28,7 @@ pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<T
 pub(super) struct Opening {
     records: Vec<Vec<u8>>,
     /// The thread of each.
-    threads: Vec<Option<ThreadOfRecord>>,
+    threads: Vec<Option<Tid>>,
     /// What they say of each process, without trailers and FORK records: those of threads that
     /// other inputs know are left out.
     processes: HashMap<u32, Vec<u8>>,
@@ -64,7 +39,7 @@ impl Opening {
     pub(super) fn push(&mut self, record: Vec<u8>, endian: Endian, events: &Events) -> Result<()> {
         let raw = RawRecord::first(&record, endian, 0)?;
         let thread = thread_of(&raw, events)?;
-        if let Some(thread) = thread.filter(|thread| !thread.is_kernel())
+        if let Some(thread) = thread.filter(|thread| !is_kernel(thread))
             && raw.kind != RecordType::FORK
         {
             self.processes
@@ -154,7 +129,7 @@ impl Sideband {
             }
             return Ok(());
         };
-        if thread.is_kernel() {
+        if is_kernel(&thread) {
             if has_time {
                 self.kernel.remove(&RecordType::MMAP);
                 self.kernel.remove(&RecordType::MMAP2);
@@ -208,7 +183,7 @@ impl Sideband {
             let Ok(raw) = RawRecord::first(&record, endian, 0) else {
                 continue;
             };
-            let is_new = match thread.filter(|thread| !thread.is_kernel()) {
+            let is_new = match thread.filter(|thread| !is_kernel(thread)) {
                 Some(thread) => {
                     let lives = self.alive.contains_key(&thread.tid);
                     is_known(thread.pid).is_none() && !(raw.kind == RecordType::FORK && lives)

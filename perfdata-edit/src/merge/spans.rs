@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, is_moment};
 use perfdata_core::{Events, Result};
 
-use super::sideband::thread_of;
+use super::sideband::{is_kernel, thread_of};
 
 /// The first and the last moment of a part of a recording, if there is any.
 type Range = Option<(u64, u64)>;
@@ -50,7 +50,7 @@ impl Spans {
             // Records about the kernel may have such a trailer, too, if another process namespace
             // caused them.
             let thread = thread_of(record, events)?;
-            if thread.is_some_and(|thread| thread.tid != 0 || thread.is_kernel()) {
+            if thread.is_some_and(|thread| thread.tid != 0 || is_kernel(&thread)) {
                 self.openings.insert(time);
                 return Ok(size_of::<u64>());
             }

@@ -3,7 +3,8 @@
 //! A record about a process determines the names and mappings of later samples: its own, and those
 //! of processes that it forks, which inherit both. perf keeps the old mappings at exec, new ones
 //! only replace their addresses (tools/perf/util/machine.c, Linux 7.2). So the records of a process
-//! with samples are needed, and those of its ancestors up to the fork.
+//! with samples are needed, and those of its ancestors up to the fork. A session knows what these
+//! records say at a moment, but not which ones they are.
 
 use std::collections::HashMap;
 
@@ -72,7 +73,7 @@ pub(super) struct LeftOut {
 
 /// The task of a record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Of {
+pub(super) struct TaskOfRecord {
     pub(super) machine: Machine,
     pub(super) pid: u32,
     pub(super) tid: u32,
@@ -80,14 +81,14 @@ pub(super) struct Of {
 
 impl Processes {
     /// Adds a record of a task. `name` is the file of a mapping.
-    pub(super) fn record(&mut self, of: Of, number: u64, name: Option<&[u8]>) {
-        let at = self.thread(of);
+    pub(super) fn record(&mut self, task: TaskOfRecord, number: u64, name: Option<&[u8]>) {
+        let at = self.thread(task);
         self.push(at, number, name);
     }
 
     /// Adds the size of a record of a task in bytes.
-    pub(super) fn weigh(&mut self, of: Of, size: u64) {
-        let at = self.process(of.machine, of.pid);
+    pub(super) fn weigh(&mut self, task: TaskOfRecord, size: u64) {
+        let at = self.process(task.machine, task.pid);
         if let Some(process) = self.list.get_mut(at) {
             process.size = process.size.saturating_add(size);
             if process.end.is_none() {
@@ -102,8 +103,8 @@ impl Processes {
     }
 
     /// Adds a FORK record of a task.
-    pub(super) fn fork(&mut self, of: Of, ppid: u32, number: u64) {
-        let Of { machine, pid, tid } = of;
+    pub(super) fn fork(&mut self, task: TaskOfRecord, ppid: u32, number: u64) {
+        let TaskOfRecord { machine, pid, tid } = task;
         if pid != ppid {
             let parent = self.process(machine, ppid);
             let records = self
@@ -127,14 +128,14 @@ impl Processes {
             }
         }
         self.by_tid.remove(&(machine, tid));
-        let at = self.thread(of);
+        let at = self.thread(task);
         self.push(at, number, None);
     }
 
     /// Ends a thread. Adds the EXIT record if it has a `number`.
-    pub(super) fn exit(&mut self, of: Of, time: u64, number: Option<u64>) {
-        let at = self.thread(of);
-        self.by_tid.remove(&(of.machine, of.tid));
+    pub(super) fn exit(&mut self, task: TaskOfRecord, time: u64, number: Option<u64>) {
+        let at = self.thread(task);
+        self.by_tid.remove(&(task.machine, task.tid));
         if let Some(process) = self.list.get_mut(at) {
             process.threads = process.threads.saturating_sub(1);
             if process.threads == 0 && process.end.replace(time).is_none() {
@@ -251,7 +252,7 @@ impl Processes {
     }
 
     /// Returns the process of a record, whose thread lives.
-    fn thread(&mut self, Of { machine, pid, tid }: Of) -> usize {
+    fn thread(&mut self, TaskOfRecord { machine, pid, tid }: TaskOfRecord) -> usize {
         let at = self.process(machine, pid);
         if self.by_tid.insert((machine, tid), at) != Some(at)
             && let Some(process) = self.list.get_mut(at)
@@ -298,8 +299,8 @@ mod tests {
 
     const PART: PartNumber = 3;
 
-    fn of(pid: u32, tid: u32) -> Of {
-        Of {
+    fn of(pid: u32, tid: u32) -> TaskOfRecord {
+        TaskOfRecord {
             machine: Machine::HOST,
             pid,
             tid,

@@ -31,7 +31,6 @@ use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::{BoxedSource, InputSource};
 use perfdata_convert::pipeline::to_parts::PartNumber;
 use perfdata_convert::support::SampleTimes;
-use task::is_of_task;
 
 /// A sample that meets the conditions, while it is not known whether it is one of the last.
 #[derive(Debug)]
@@ -283,11 +282,11 @@ impl Survey<'_> {
             // The tool's own records have no time.
             let time = time.filter(|_| record.kind.is_kernel());
             let size = record.bytes.len() as u64;
-            parts.record(number, time, size, is_of_task(record.kind));
+            parts.record(number, time, size, record.kind.is_of_thread());
             self.check(record.offset)?;
         }
         match record.kind {
-            kind if is_of_task(kind) => return self.task(number, record, time),
+            kind if kind.is_of_thread() => return self.task(number, record, time),
             RecordType::CALLCHAIN_DEFERRED => return self.deferred(number, record, time),
             RecordType::LOST | RecordType::THROTTLE | RecordType::UNTHROTTLE => {
                 if !self.select.invert && !self.conditions.has_time(time) {

@@ -1,4 +1,5 @@
-//! The threads of a profile, with their samples and markers.
+//! The threads of a profile, with their samples and markers. They are not those of a session, which
+//! has one idle thread for all CPUs: a profile has a track for each.
 
 use std::collections::HashMap;
 

@@ -437,14 +437,12 @@ impl Stage for OffCpu {
     }
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
-        let mut names = EventNames::default();
-        names.update(recording);
+        let mut names = EventNames::of(recording);
         let mut roles = Roles::of(recording, &names);
         let mut has_news = false;
         let losses = &mut self.losses;
         source.each_record(recording, |raw, now| {
-            if raw.kind.is_metadata() || EventNames::reads(raw.kind) {
-                names.see(raw);
+            if names.see(raw) {
                 has_news = true;
                 return Ok(());
             }

@@ -1,11 +1,11 @@
 //! Records about tasks and their mappings.
 
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{Body, CpuMode, RecordType};
-use perfdata_session::{Change, Machine};
+use perfdata_core::record::{Body, CpuMode, Tid};
+use perfdata_session::Machine;
 
 use super::Survey;
-use crate::slice::processes::Of;
+use crate::slice::processes::TaskOfRecord;
 use perfdata_convert::error::Result;
 
 impl Survey<'_> {
@@ -26,15 +26,15 @@ impl Survey<'_> {
             Some(parts) => parts.ordinal(number),
             None => number,
         };
+        let Some(Tid { pid, tid }) = decoded.body.tid() else {
+            return Ok(());
+        };
         let machine = Machine::of(CpuMode::of(decoded.misc));
-        let of = |pid, tid| Of { machine, pid, tid };
-        let (task, name) = match &decoded.body {
-            Body::Comm(comm) => (of(comm.pid, comm.tid), None),
-            Body::Namespaces(task) => (of(task.pid, task.tid), None),
-            Body::Mmap(map) => (of(map.pid, map.tid), Some(map.filename.text())),
-            Body::Mmap2(map) => (of(map.pid, map.tid), Some(map.filename.text())),
-            Body::Fork(task) | Body::Exit(task) => (of(task.pid, task.tid), None),
-            _ => return Ok(()),
+        let task = TaskOfRecord { machine, pid, tid };
+        let name = match &decoded.body {
+            Body::Mmap(map) => Some(map.filename.text()),
+            Body::Mmap2(map) => Some(map.filename.text()),
+            _ => None,
         };
         if is_permanent(task.pid) {
             return Ok(());
@@ -50,11 +50,6 @@ impl Survey<'_> {
         self.processes.weigh(task, record.bytes.len() as u64);
         self.check(record.offset)
     }
-}
-
-/// Returns whether records of this type are about a task or its mappings.
-pub(super) fn is_of_task(kind: RecordType) -> bool {
-    Change::affects_processes(kind) || kind == RecordType::NAMESPACES
 }
 
 /// Returns whether records with this process ID are always kept: those of the kernel and of idle
