@@ -67,7 +67,8 @@ fn packets_as_objects() {
     let pt = vec![
         0x02, 0x03, 0x0a, 0x00, 0x6d, 1, 2, 3, 4, 5, 6, 0x05, 0, 0, 0, 0,
     ];
-    let bytes = file(false, TraceKind::INTEL_PT, &[pt.clone()], &[pt]).bytes();
+    let traces = [pt];
+    let bytes = file(false, TraceKind::INTEL_PT, &traces, &traces).bytes();
     let (counts, text) = shown(&bytes, json());
     assert_eq!((counts.packets, counts.bad), (6, 2));
     let lines: Vec<&str> = text.lines().collect();
