@@ -1,4 +1,4 @@
-//! Packets of Intel Processor Trace, read and written.
+//! Packets of Intel Processor Trace, read and written; instructions of x86.
 //!
 //! The processor writes the control flow of a program as a stream of packets: TNT packets have a
 //! bit for each conditional branch, TIP packets the targets of indirect ones, and others say in
@@ -32,6 +32,11 @@
 //! in a stream need not be packets: data get lost, and a buffer may start inside of a packet.
 //! [`Packets::resynchronize`] continues at the next PSB packet, where a decoder can start.
 //!
+//! # Instructions
+//!
+//! [`Instruction`] has what a decoder needs of the traced code: sizes, and where execution
+//! continues.
+//!
 //! # Guarantees
 //!
 //! Traces are not trusted: nothing panics, and each byte is in exactly one packet or error.
@@ -44,6 +49,7 @@ mod branches;
 mod cycles;
 mod declare;
 mod error;
+mod instruction;
 mod packet;
 mod stream;
 
@@ -51,6 +57,7 @@ pub use address::CompressedIp;
 pub use branches::Tnt;
 pub use cycles::Cyc;
 pub use error::BadPacket;
+pub use instruction::{Instruction, InstructionKind, MAX_INSTRUCTION};
 pub use packet::{
     Bbp, Bep, Bip4, Bip8, BlockItemSize, Cbr, Cfe, Evd, Exstop, Mnt, ModeExec, ModeTsx, Mtc, Mwait,
     Packet, Pip, Ptwrite4, Ptwrite8, Pwre, Pwrx, Tma, Tsc, Vmcs,

@@ -307,7 +307,7 @@ impl Recipe {
             stages.push(Box::new(Sort::new()));
         }
         if let Some(traces) = self.traces {
-            stages.push(Box::new(traces.stage()));
+            stages.push(Box::new(traces.stage(sysroot)));
         }
         if let Some(code) = &self.code {
             let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync);

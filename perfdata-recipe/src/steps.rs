@@ -46,9 +46,11 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub(crate) fn stage(self) -> Itrace {
+    pub(crate) fn stage(self, sysroot: Option<&Path>) -> Itrace {
         match self.samples {
-            Some(options) => Itrace::new(options, self.strip),
+            Some(options) => {
+                Itrace::new(options, self.strip).with_sources(sources_in(sysroot, &[]))
+            }
             None => Itrace::without_samples(self.strip),
         }
     }

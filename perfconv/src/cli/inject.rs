@@ -37,9 +37,9 @@ pub struct InjectArgs {
     /// Merge sched_stat with sched_switch events: where and how long tasks slept
     #[arg(short, long)]
     pub sched_stat: bool,
-    /// Replace the trace of Arm SPE by samples: i1i operations (1 of N: iNi), b branches, f and m
-    /// first- and last-level cache, t TLB, a remote accesses, M memory, l branch stacks
-    /// [default: i1ibfmtaM]
+    /// Replace the trace by samples. Arm SPE: i1i operations (1 of N: iNi), b branches, f and m
+    /// first- and last-level cache, t TLB, a remote accesses, M memory, l branch stacks. Intel BTS:
+    /// b branches, c calls, r returns, e errors [default: i1ibfmtaMe]
     #[arg(long, value_name = "OPTS", num_args = 0..=1, require_equals = true)]
     pub itrace: Option<Option<String>>,
     /// Remove traces without making samples of them

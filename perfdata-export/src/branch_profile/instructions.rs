@@ -1,6 +1,6 @@
 //! The instructions of a function: where each starts, and which of them always branch.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use perfdata_intel_pt::{Instruction, InstructionKind};
 use perfdata_symbols::Elf;
 
 /// Maximum size of a function in bytes: what [`Elf::bytes_at`] returns.
@@ -32,14 +32,19 @@ impl Instructions {
         }
     }
 
-    fn x86(bits: u32, code: &[u8], address: u64) -> Self {
+    fn x86(bits: u8, code: &[u8], address: u64) -> Self {
         let (mut starts, mut leaving) = (Vec::new(), Vec::new());
-        for instruction in Decoder::with_ip(bits, code, address, DecoderOptions::NONE) {
-            let at = instruction.ip();
+        for (offset, found) in Instruction::all(bits, code) {
+            let at = address.wrapping_add(offset as u64);
             starts.push(at);
             if matches!(
-                instruction.flow_control(),
-                FlowControl::UnconditionalBranch | FlowControl::Return
+                found.map(|found| found.kind),
+                Some(
+                    InstructionKind::Jump
+                        | InstructionKind::Return
+                        | InstructionKind::InterruptReturn
+                        | InstructionKind::SystemReturn
+                )
             ) {
                 leaving.push(at);
             }

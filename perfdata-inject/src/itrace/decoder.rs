@@ -225,7 +225,8 @@ impl Decoder {
             return Ok(());
         };
         queue.skipped = queue.skipped.saturating_add(1);
-        if queue.skipped < self.options.period {
+        let period = self.options.period.unwrap_or(0);
+        if queue.skipped < period {
             return Ok(());
         }
         queue.skipped = 0;
@@ -239,7 +240,7 @@ impl Decoder {
                 .clock
                 .as_ref()
                 .map_or(0, |clock| nanoseconds(clock, record.timestamp.unwrap_or(0))),
-            period: self.options.period,
+            period,
             sources: self.cpus.sources(queue.cpu),
             last_branches: self.options.last_branches.unwrap_or(0),
         };

@@ -95,11 +95,11 @@ impl Synthesised {
 
 /// The distance of the IDs of new events from that of the trace
 /// (`AUXTRACE_SYNTH_EVENT_ID_OFFSET`, tools/perf/util/auxtrace.h).
-const IDS: u64 = 1_000_000_000;
+pub(super) const IDS: u64 = 1_000_000_000;
 
 /// The parts that new samples take over from the trace's event (`PERF_SAMPLE_MASK`,
 /// tools/perf/util/event.h, and PHYS_ADDR).
-const KEPT: u64 = SampleType::IP.0
+pub(super) const KEPT: u64 = SampleType::IP.0
     | SampleType::TID.0
     | SampleType::TIME.0
     | SampleType::ADDR.0
@@ -118,6 +118,41 @@ const ADDED: u64 = SampleType::IP.0
     | SampleType::WEIGHT.0
     | SampleType::ADDR.0;
 
+/// Returns the attribute of the event of a trace, which has the type `pmu`, and its first ID.
+///
+/// # Errors
+/// There is no such event, or it has no ID.
+pub(super) fn of_trace<'a>(events: &'a Events, pmu: u64, name: &str) -> Result<(&'a Attr, u64)> {
+    let trace = events
+        .iter()
+        .find(|event| u64::from(event.attr.kind.0) == pmu);
+    let trace = trace.ok_or_else(|| {
+        Error::Refused(format!(
+            "no event has the type {pmu}, which AUXTRACE_INFO gives for {name}"
+        ))
+    })?;
+    let first = *trace.ids.first().ok_or_else(|| {
+        let what = format!("the event of {name} has no ID, so new events cannot get other ones");
+        Error::Refused(what)
+    })?;
+    Ok((&trace.attr, first))
+}
+
+/// Checks that the samples of a new event have their ID where those of all other events have it.
+///
+/// # Errors
+/// They have it elsewhere.
+pub(super) fn check_id_place(events: &Events, attr: &Attr) -> Result<()> {
+    let is_same_place = |event: &Event| Events::id_place(&event.attr) == Events::id_place(attr);
+    if Events::id_place(attr).is_none() || !events.iter().all(is_same_place) {
+        return Err(Error::Refused(
+            "the IDs of events would be at different places in their samples: the events have no IDENTIFIER"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
 /// Returns the new events for the traces of the PMU `pmu`. `has_times` says whether the records of
 /// the recording have times.
 pub(super) fn synthesised(
@@ -126,17 +161,7 @@ pub(super) fn synthesised(
     options: &ItraceOptions,
     has_times: bool,
 ) -> Result<Vec<Synthesised>> {
-    let trace = events
-        .iter()
-        .find(|event| u64::from(event.attr.kind.0) == pmu);
-    let trace = trace.ok_or_else(|| {
-        Error::Refused(format!(
-            "no event has the type {pmu}, which AUXTRACE_INFO gives for Arm SPE"
-        ))
-    })?;
-    let first = *trace.ids.first().ok_or_else(|| {
-        Error::Refused("the event of Arm SPE has no ID, so new events cannot get other ones".into())
-    })?;
+    let (trace, first) = of_trace(events, pmu, "Arm SPE")?;
     let mut id = first.wrapping_add(IDS);
     let mut all = Vec::new();
     for kind in SampleKind::ALL
@@ -144,15 +169,8 @@ pub(super) fn synthesised(
         .filter(|kind| kind.is_selected(options))
     {
         id = new_events::free_id(events, id);
-        let attr = attr(&trace.attr, kind, options, has_times);
-        let is_same_place =
-            |event: &Event| Events::id_place(&event.attr) == Events::id_place(&attr);
-        if Events::id_place(&attr).is_none() || !events.iter().all(is_same_place) {
-            return Err(Error::Refused(
-                "the IDs of events would be at different places in their samples: the events have no IDENTIFIER"
-                    .into(),
-            ));
-        }
+        let attr = attr(trace, kind, options, has_times);
+        check_id_place(events, &attr)?;
         all.push(Synthesised {
             kind,
             id,
@@ -187,7 +205,7 @@ fn attr(trace: &Attr, kind: SampleKind, options: &ItraceOptions, has_times: bool
     Attr {
         kind: EventType::HARDWARE,
         config: config.0,
-        sample_period: options.period,
+        sample_period: options.period.unwrap_or(0),
         sample_type: SampleType(parts),
         branch_sample_type: trace.branch_sample_type.map(|_| branches),
         ..new_events::plain(trace)

@@ -1,10 +1,13 @@
-//! Samples instead of AUX data (`perf inject --itrace`), for Arm SPE.
+//! Samples instead of AUX data (`perf inject --itrace`), for Arm SPE and Intel BTS.
 //!
-//! Each record of the trace is a sampled operation. It becomes a sample of every new event that it
-//! matches: a miss in a cache, a branch, an access to memory. The samples are those of perf 7.2
-//! (tools/perf/util/arm-spe.c and arm-spe-decoder/, Linux 7.1). Intel PT and CoreSight trace the
-//! control flow: their decoders need the code of all programs, and are not part of this crate.
+//! A record of Arm SPE is a sampled operation. It becomes a sample of every new event that it
+//! matches: a miss in a cache, a branch, an access to memory. A record of Intel BTS is a branch. The
+//! samples are those of perf 7.2 (tools/perf/util/arm-spe.c, arm-spe-decoder/ and intel-bts.c, Linux
+//! 7.1). Intel PT and CoreSight trace the control flow without addresses: their decoders follow the
+//! code of all programs, and are not part of this crate.
 
+mod branches;
+mod code;
 mod cpus;
 mod data_source;
 mod decoder;
@@ -18,11 +21,14 @@ use perfdata_core::Recording;
 use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
-use perfdata_core::record::{RawRecord, RecordType, TimeConv};
+use perfdata_core::record::{AuxtracePrivate, RawRecord, RecordType, TimeConv};
+use perfdata_core::{Event, Events};
+use perfdata_symbols::Sources;
 
 pub use options::ItraceOptions;
 
 use crate::new_events;
+use branches::Branches;
 use decoder::Decoder;
 use events::Synthesised;
 use perfdata_convert::error::{Error, Result, Step};
@@ -32,8 +38,56 @@ use perfdata_convert::support::attributes::has_late_events;
 use perfdata_convert::support::cycles::CycleClock;
 use trace::Traces;
 
-/// Replaces the AUX data of Arm SPE by samples, and removes the records about AUX data, as
-/// `perf inject --itrace` does.
+/// The decoder of a kind of trace.
+#[derive(Debug)]
+enum Tracer {
+    ArmSpe(Box<Decoder>),
+    IntelBts(Box<Branches>),
+}
+
+impl Tracer {
+    /// Returns the new events and their names.
+    fn named(&self, recording: &Recording) -> Vec<(Event, Vec<u8>)> {
+        match self {
+            Tracer::ArmSpe(decoder) => {
+                let new = decoder.synthesised().iter();
+                new.map(Synthesised::named).collect()
+            }
+            Tracer::IntelBts(branches) => branches.named(recording),
+        }
+    }
+
+    fn set_events(&mut self, events: &Events) {
+        match self {
+            Tracer::ArmSpe(decoder) => decoder.set_events(events),
+            Tracer::IntelBts(branches) => branches.set_events(events),
+        }
+    }
+
+    fn see(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        match self {
+            Tracer::ArmSpe(decoder) => decoder.see(raw, next),
+            Tracer::IntelBts(branches) => branches.see(raw, next),
+        }
+    }
+
+    fn finish(&mut self, next: &mut Link<'_>) -> Result<()> {
+        match self {
+            Tracer::ArmSpe(decoder) => decoder.finish(next),
+            Tracer::IntelBts(branches) => branches.finish(next),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Tracer::ArmSpe(decoder) => decoder.notes(),
+            Tracer::IntelBts(branches) => branches.notes(),
+        }
+    }
+}
+
+/// Replaces the AUX data of Arm SPE and Intel BTS by samples, and removes the records about AUX
+/// data, as `perf inject --itrace` does.
 ///
 /// The records must be in the order of time: see `perfdata_edit::sort::Sort`.
 #[derive(Debug)]
@@ -42,7 +96,9 @@ pub struct Itrace {
     options: Option<ItraceOptions>,
     /// Whether to drop all other samples.
     strip: bool,
-    decoder: Option<Decoder>,
+    /// Where the code of the traced programs is.
+    sources: Sources,
+    tracer: Option<Tracer>,
     /// EVENT_UPDATE records to insert before the first record.
     names: Vec<Vec<u8>>,
 }
@@ -54,9 +110,17 @@ impl Itrace {
         Itrace {
             options: Some(options),
             strip,
-            decoder: None,
+            sources: Sources::default(),
+            tracer: None,
             names: Vec::new(),
         }
+    }
+
+    /// Sets where the code of the traced programs is; by default, where perf searches it on this
+    /// machine. Traces of Arm SPE need none.
+    #[must_use]
+    pub fn with_sources(self, sources: Sources) -> Self {
+        Itrace { sources, ..self }
     }
 
     /// Returns a stage that removes traces of all kinds without decoding them. With `strip`, it
@@ -65,7 +129,8 @@ impl Itrace {
         Itrace {
             options: None,
             strip,
-            decoder: None,
+            sources: Sources::default(),
+            tracer: None,
             names: Vec::new(),
         }
     }
@@ -114,7 +179,14 @@ impl Stage for Itrace {
         let Some(info) = traces.info.take() else {
             return Ok(());
         };
+        if let AuxtracePrivate::IntelBts(info) = &info.private {
+            let sources = self.sources.clone();
+            let branches = Branches::new(traces, info, options, sources, recording)?;
+            self.tracer = Some(Tracer::IntelBts(Box::new(branches)));
+            return Ok(());
+        }
         let (pmu, cpus) = cpus::spe(&info, recording)?;
+        options.check_arm_spe()?;
         let has_times = recording
             .events
             .iter()
@@ -131,7 +203,8 @@ impl Stage for Itrace {
         }
         let new = events::synthesised(&recording.events, pmu, &options, has_times)?;
         let clock = clock.filter(|_| has_times);
-        self.decoder = Some(Decoder::new(traces, options, clock, cpus, new));
+        let decoder = Decoder::new(traces, options, clock, cpus, new);
+        self.tracer = Some(Tracer::ArmSpe(Box::new(decoder)));
         Ok(())
     }
 
@@ -141,7 +214,7 @@ impl Stage for Itrace {
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE);
-        let Some(decoder) = &mut self.decoder else {
+        let Some(tracer) = &mut self.tracer else {
             return Ok(());
         };
         if has_late_events(recording, container_layout) {
@@ -149,25 +222,24 @@ impl Stage for Itrace {
             let step = Step::Other("perfconv pipe2file, and --itrace of the file".into());
             return Err(Error::Refused(what.into()).with_step(step));
         }
-        let new = decoder.synthesised();
-        for new in new {
-            recording.events.push(new.event.clone());
+        let named = tracer.named(recording);
+        for (event, _) in &named {
+            recording.events.push(event.clone());
         }
-        let named: Vec<_> = new.iter().map(Synthesised::named).collect();
         self.names = new_events::describe(recording, container_layout, &named)?;
-        decoder.set_events(&recording.events);
+        tracer.set_events(&recording.events);
         Ok(())
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let has_trace = self.decoder.is_some();
+        let has_trace = self.tracer.is_some();
         has_trace && kind.is_kernel() || self.drops(kind) || !self.names.is_empty()
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         self.send_names(next)?;
-        if let Some(decoder) = self.decoder.as_mut().filter(|_| raw.kind.is_kernel()) {
-            decoder.see(raw, next)?;
+        if let Some(tracer) = self.tracer.as_mut().filter(|_| raw.kind.is_kernel()) {
+            tracer.see(raw, next)?;
         }
         if self.drops(raw.kind) {
             return Ok(());
@@ -177,15 +249,15 @@ impl Stage for Itrace {
 
     fn finish(&mut self, _: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.send_names(next)?;
-        match &mut self.decoder {
-            Some(decoder) => decoder.finish(next),
+        match &mut self.tracer {
+            Some(tracer) => tracer.finish(next),
             None => Ok(()),
         }
     }
 
     fn notes(&self) -> Vec<String> {
-        match &self.decoder {
-            Some(decoder) => decoder.notes(),
+        match &self.tracer {
+            Some(tracer) => tracer.notes(),
             None if self.options.is_none() => Vec::new(),
             None => vec!["the recording has no AUX data: nothing to decode".into()],
         }

@@ -3,17 +3,27 @@
 
 use perfdata_convert::error::{Error, Result};
 
-/// Which samples are synthesised.
+/// Which samples are synthesised. Letters that concern another kind of trace have no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ItraceOptions {
-    /// `i`: a sample of every operation.
+    /// `i`: a sample of every operation of Arm SPE.
     pub instructions: bool,
     /// Number of records for which there is one; 0 and 1 mean all. It is also the period of the
-    /// samples.
-    pub period: u64,
+    /// samples. `None`: it is a number of something else, such as a time.
+    pub period: Option<u64>,
     /// `b`, `c`, `r`: branches.
     pub branches: bool,
+    /// `c`: of Intel BTS, only calls, and with `r` also returns.
+    pub calls: bool,
+    /// `r`: of Intel BTS, only returns, and with `c` also calls.
+    pub returns: bool,
+    /// `e`: records of errors.
+    pub errors: bool,
+    /// `s`: number of samples that are left out first.
+    pub skip: Option<u64>,
+    /// `L`, `G`: branches or callchains are added to existing samples.
+    pub changes_samples: bool,
     /// `f`: hits and misses of the first-level cache.
     pub first_level: bool,
     /// `m`: hits and misses of the last-level cache.
@@ -41,26 +51,43 @@ const OTHERS: &str = "xwpoIyqAZT";
 
 impl ItraceOptions {
     /// Returns the options for `--itrace` without options: all samples except branch stacks, of
-    /// every record.
+    /// every record, and errors.
     pub fn all() -> Self {
         ItraceOptions {
             instructions: true,
-            period: 1,
+            period: Some(1),
             branches: true,
+            errors: true,
             first_level: true,
             last_level: true,
             tlb: true,
             remote_access: true,
             memory: true,
-            last_branches: None,
+            ..ItraceOptions::default()
         }
     }
 
-    /// Parses the options after `--itrace=`. Letters that concern other traces have no effect, as
-    /// in perf.
+    /// Checks that the options can be applied to Arm SPE.
     ///
     /// # Errors
-    /// A letter or number is not known, or cannot be applied to Arm SPE.
+    /// One cannot.
+    pub fn check_arm_spe(&self) -> Result<()> {
+        let what = if self.instructions && self.period.is_none() {
+            "Arm SPE samples operations, so the period of i must be a number of them: i1i, i10i"
+        } else if self.changes_samples {
+            "L and G add branches or callchains to existing samples, and Arm SPE has none of them"
+        } else if self.skip.is_some() {
+            "s skips events of a decoder for instructions, which Arm SPE does not need"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Usage(format!("--itrace: {what}")))
+    }
+
+    /// Parses the options after `--itrace=`.
+    ///
+    /// # Errors
+    /// A letter or number is not known.
     pub fn parse(text: &str) -> Result<Self> {
         let mut options = ItraceOptions::default();
         let mut rest = text;
@@ -70,13 +97,11 @@ impl ItraceOptions {
             match letter {
                 'i' => {
                     options.instructions = true;
-                    options.period = period(&mut rest).ok_or_else(bad)?.ok_or_else(|| {
-                        Error::Usage(format!(
-                            "{text:?}: Arm SPE samples operations, so the period of i must be a number of them: i1i, i10i"
-                        ))
-                    })?;
+                    options.period = period(&mut rest).ok_or_else(bad)?;
                 }
-                'b' | 'c' | 'r' => options.branches = true,
+                'b' => options.branches = true,
+                'c' => (options.branches, options.calls) = (true, true),
+                'r' => (options.branches, options.returns) = (true, true),
                 'f' => options.first_level = true,
                 'm' => options.last_level = true,
                 't' => options.tlb = true,
@@ -90,16 +115,18 @@ impl ItraceOptions {
                     count(&mut rest).ok_or_else(bad)?;
                 }
                 'L' | 'G' => {
-                    return Err(Error::Usage(format!(
-                        "{text:?}: {letter} adds branches or callchains to existing samples, and Arm SPE has none of them"
-                    )));
+                    options.changes_samples = true;
+                    count(&mut rest).ok_or_else(bad)?;
                 }
                 's' => {
-                    return Err(Error::Usage(format!(
-                        "{text:?}: s skips events of a decoder for instructions, which Arm SPE does not need"
-                    )));
+                    let skip = number(&mut rest).ok_or_else(bad)?;
+                    options.skip = Some(skip.ok_or_else(bad)?);
                 }
-                'e' | 'd' => flags(&mut rest),
+                'e' => {
+                    options.errors = true;
+                    flags(&mut rest);
+                }
+                'd' => flags(&mut rest),
                 ' ' | ',' => {}
                 _ if OTHERS.contains(letter) => {}
                 _ => return Err(bad()),
@@ -145,10 +172,13 @@ fn period(rest: &mut &str) -> Option<Option<u64>> {
         *rest = behind;
         return Some(Some(period));
     }
-    let is_time = ["t", "ms", "us", "ns"]
-        .iter()
-        .any(|unit| rest.starts_with(unit));
-    (is_time || rest.is_empty()).then_some(None)
+    for unit in ["t", "ms", "us", "ns"] {
+        if let Some(behind) = rest.strip_prefix(unit) {
+            *rest = behind;
+            return Some(None);
+        }
+    }
+    rest.is_empty().then_some(None)
 }
 
 /// Removes the flags of `e` and `d` from the start of `rest`: `+` or `-` and letters.
@@ -166,19 +196,23 @@ mod tests {
     fn words_of_perf() {
         let of = |text| ItraceOptions::parse(text).expect("options");
         let all = ItraceOptions {
-            period: 1,
+            errors: false,
             ..ItraceOptions::all()
         };
         assert_eq!(of("i1ibflmtaM").last_branches, Some(64));
         assert_eq!(of("i1i,b f,m,t,a,M"), all);
         let expected = ItraceOptions {
             instructions: true,
-            period: 10,
+            period: Some(10),
             ..ItraceOptions::default()
         };
         assert_eq!(of("i10i"), expected);
         assert_eq!(of("i,10,i"), expected);
-        assert_eq!(of("i10iexwpoIq,d+e-l"), expected);
+        assert_eq!(of("i10ixwpoIq,d+e-l"), expected);
+        assert!(of("e+o-l").errors && !of("e").branches);
+        assert!(of("c").calls && of("c").branches && !of("c").returns);
+        assert_eq!(of("bs10").skip, Some(10));
+        assert!(of("i100usb").branches && of("i7tb").period.is_none());
         assert_eq!(of("l16").last_branches, Some(16));
         assert!(of("cr").branches && !of("cr").instructions);
         assert_eq!(of(""), ItraceOptions::default());
@@ -187,14 +221,21 @@ mod tests {
     #[test]
     fn others_are_refused() {
         let error = |text| {
-            ItraceOptions::parse(text)
-                .expect_err("an error")
-                .to_string()
+            let checked = ItraceOptions::parse(text).and_then(|options| options.check_arm_spe());
+            checked.expect_err("an error").to_string()
         };
         for text in ["i", "i100us", "i100", "i10t"] {
             assert!(error(text).contains("i1i"), "{text}");
         }
-        for text in ["k", "i10x", "l0", "l1025", "i99999999999999999999i", "ö"] {
+        for text in [
+            "k",
+            "i10x",
+            "l0",
+            "l1025",
+            "i99999999999999999999i",
+            "ö",
+            "s",
+        ] {
             assert!(error(text).contains("no options"), "{text}");
         }
         for text in ["L", "G16", "s100"] {

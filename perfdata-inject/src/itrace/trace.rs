@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use perfdata_core::DecodeContext;
 use perfdata_core::arm_spe::{RecordBuilder, Records, SpeRecord};
+use perfdata_core::intel_bts::BtsRecord;
 use perfdata_core::read::Source;
 use perfdata_core::record::{
     Auxtrace, AuxtraceInfo, Body, RawRecord, Record, RecordType, TimeConv,
@@ -61,7 +62,45 @@ struct TracePiece {
     size: u64,
     /// Offset in the AUX buffer.
     offset: u64,
+    /// Orders the pieces of all buffers; for Intel BTS, the value of the time stamp counter.
+    reference: u64,
 }
+
+/// The records of a piece of Intel BTS, read block by block.
+#[derive(Debug)]
+pub(super) struct BtsReader {
+    /// Offset of the rest in the temporary file, and its size.
+    start: u64,
+    left: u64,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl BtsReader {
+    /// Returns the next record. An incomplete one at the end is none.
+    pub(super) fn next(&mut self, traces: &Traces) -> Result<Option<BtsRecord>> {
+        loop {
+            let rest = self.block.get(self.at..).unwrap_or_default();
+            if let Some(record) = BtsRecord::first(rest) {
+                self.at = self.at.saturating_add(BtsRecord::SIZE);
+                return Ok(Some(record));
+            }
+            let size = usize::try_from(self.left).map_or(BTS_BLOCK, |left| left.min(BTS_BLOCK));
+            if size == 0 {
+                return Ok(None);
+            }
+            self.block.clear();
+            self.block.resize(size, 0);
+            self.at = 0;
+            traces.read_at(&mut self.block, self.start)?;
+            self.start = self.start.saturating_add(size as u64);
+            self.left = self.left.saturating_sub(size as u64);
+        }
+    }
+}
+
+/// Number of bytes of Intel BTS that are read at once: whole records.
+const BTS_BLOCK: usize = BtsRecord::SIZE << 10;
 
 impl Traces {
     /// Reads the whole input.
@@ -146,6 +185,7 @@ impl Traces {
                 start,
                 size: 0,
                 offset: body.offset,
+                reference: body.reference,
             });
         }
         Ok(at)
@@ -160,6 +200,73 @@ impl Traces {
         Ok(())
     }
 
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<()> {
+        match &self.file {
+            Some(file) => file
+                .read_exact_at(bytes, at)
+                .map_err(temporary_file_failed()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the records of a piece of Intel BTS, without the first `skip` bytes.
+    pub(super) fn reader(&self, queue: usize, piece: usize, skip: u64) -> BtsReader {
+        let piece = self
+            .queues
+            .get(queue)
+            .and_then(|queue| queue.pieces.get(piece));
+        let (start, size) = piece.map_or((0, 0), |piece| (piece.start, piece.size));
+        BtsReader {
+            start: start.saturating_add(skip),
+            left: size.saturating_sub(skip),
+            block: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Returns the number of bytes at the start of a piece that the piece before it ends with: a
+    /// snapshot contains the whole buffer (`intel_bts_find_overlap`).
+    pub(super) fn overlap(&self, queue: usize, piece: usize) -> Result<u64> {
+        let pieces = self.queues.get(queue).map(|queue| queue.pieces.as_slice());
+        let at = |number: usize| pieces.and_then(|pieces| pieces.get(number));
+        let (Some(before), Some(this)) = (piece.checked_sub(1).and_then(at), at(piece)) else {
+            return Ok(0);
+        };
+        let mut skip = before.size.saturating_sub(this.size);
+        let Some(first) = self.reader(queue, piece, 0).next(self)? else {
+            return Ok(0);
+        };
+        let mut records = self.reader(queue, piece.saturating_sub(1), skip);
+        while let Some(record) = records.next(self)? {
+            let size = before.size.saturating_sub(skip);
+            let start = before.start.saturating_add(skip);
+            if record == first && self.is_equal(start, this.start, size)? {
+                return Ok(size);
+            }
+            skip = skip.saturating_add(BtsRecord::SIZE as u64);
+        }
+        Ok(0)
+    }
+
+    /// Returns whether `size` bytes at two places of the temporary file are the same.
+    fn is_equal(&self, mut left: u64, mut right: u64, mut size: u64) -> Result<bool> {
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        while size > 0 {
+            let part = usize::try_from(size).map_or(BTS_BLOCK, |size| size.min(BTS_BLOCK));
+            one.resize(part, 0);
+            other.resize(part, 0);
+            self.read_at(&mut one, left)?;
+            self.read_at(&mut other, right)?;
+            if one != other {
+                return Ok(false);
+            }
+            let part = part as u64;
+            (left, right) = (left.saturating_add(part), right.saturating_add(part));
+            size = size.saturating_sub(part);
+        }
+        Ok(true)
+    }
+
     /// Decodes the next record of a queue; `None` at its end.
     pub(super) fn next(&mut self, queue: usize) -> Result<Option<SpeRecord>> {
         match (self.queues.get_mut(queue), &self.file) {
@@ -170,6 +277,11 @@ impl Traces {
 }
 
 impl Trace {
+    /// Returns the reference of a piece.
+    pub(super) fn reference(&self, piece: usize) -> Option<u64> {
+        self.pieces.get(piece).map(|piece| piece.reference)
+    }
+
     fn next(&mut self, file: &File) -> Result<Option<SpeRecord>> {
         while let Some(&piece) = self.pieces.get(self.piece) {
             let left = piece.size.saturating_sub(self.read);

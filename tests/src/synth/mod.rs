@@ -18,6 +18,7 @@ pub mod arm_spe;
 pub mod attr;
 pub mod auxtrace;
 pub mod bits;
+pub mod branch_trace;
 pub mod buf;
 pub mod build_id;
 pub mod dir;

@@ -1,7 +1,12 @@
 //! The packets of traces, as `perfconv dump --aux` shows them.
 
 use perfdata_convert::io::Input;
+use perfdata_convert::pipeline::Stage;
+use perfdata_core::record::RecordType;
+use perfdata_edit::sort::Sort;
+use perfdata_inject::itrace::{Itrace, ItraceOptions};
 use perfdata_report::show::aux_packets::{AuxPackets, AuxPacketsShown};
+use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::generate::random::Random;
 use perfdata_tests::synth::hardware_trace::{TraceKind, file};
 use perfdata_tests::traces;
@@ -58,6 +63,31 @@ fn each_byte_is_in_one_line() {
             }
             let expected: Vec<_> = pieces.iter().map(|piece| piece.len() as u64).collect();
             assert_eq!(sizes, expected, "{kind:?}");
+        }
+    }
+}
+
+/// Any bytes as branches of Intel BTS become samples or errors.
+#[test]
+fn damaged_branches_are_converted() {
+    let random = &mut Random(6);
+    let mut any = |size: usize| (0..size).map(|_| random.word() as u8).collect::<Vec<u8>>();
+    let pieces = [any(8000), any(8), Vec::new(), any(48), vec![0; 480]];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("in.data");
+    for big in [false, true] {
+        let bytes = file(big, TraceKind::INTEL_BTS, &pieces, &[]).bytes();
+        std::fs::write(&path, bytes).expect("a file");
+        for words in ["b", "cre", "e", ""] {
+            let options = ItraceOptions::parse(words).expect("options");
+            let stages: Vec<Box<dyn Stage>> =
+                vec![Box::new(Sort::new()), Box::new(Itrace::new(options, false))];
+            let converted = convert(&path, None, stages).expect("it is converted");
+            let whole = Whole::read_file(&converted.path()).expect("a recording");
+            let samples = whole.records.iter();
+            let samples = samples.filter(|(_, kind)| *kind == RecordType::SAMPLE);
+            let expected = if words == "b" { 8000 / 24 + 2 } else { 0 };
+            assert_eq!(samples.count(), expected, "{words}");
         }
     }
 }

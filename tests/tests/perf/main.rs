@@ -9,6 +9,7 @@ mod file2pipe_perf;
 mod folded_perf;
 mod inject_words_perf;
 mod inlines_perf;
+mod itrace_bts_perf;
 mod itrace_perf;
 mod jit_live_perf;
 mod jit_perf;
