@@ -55,6 +55,8 @@ pub(super) struct Branches {
     branches: u64,
     samples: u64,
     errors: u64,
+    /// Branches that `c` and `r` could not judge.
+    unknown: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +119,7 @@ impl Branches {
             branches: 0,
             samples: 0,
             errors: 0,
+            unknown: 0,
         })
     }
 
@@ -272,7 +275,7 @@ impl Branches {
                     Some(BranchKind::SystemCall) => BranchKind::SystemCall,
                     Some(_) if !is_kernel(from) && is_kernel(to) => BranchKind::Asynchronous,
                     Some(kind) => kind,
-                    None => BranchKind::Other,
+                    None => BranchKind::Unknown,
                 }
             }
             _ => BranchKind::Other,
@@ -280,6 +283,9 @@ impl Branches {
         let (calls, returns) = (self.options.calls, self.options.returns);
         let is_wanted =
             !calls && !returns || calls && kind.is_call() || returns && kind.is_return();
+        if !is_wanted && kind == BranchKind::Unknown {
+            self.unknown = self.unknown.saturating_add(1);
+        }
         let Some(event) = self.new.as_ref().filter(|_| is_wanted) else {
             return Ok(());
         };
@@ -356,6 +362,12 @@ impl Branches {
             notes.push(format!(
                 "{} in the trace of Intel BTS",
                 number_of(self.errors, "error")
+            ));
+        }
+        if self.unknown > 0 {
+            notes.push(format!(
+                "{} without a sample, because the code was not found",
+                number_of(self.unknown, "branch instruction")
             ));
         }
         notes

@@ -31,6 +31,8 @@ pub(super) enum BranchKind {
     Return,
     /// An interrupt or exception.
     Asynchronous,
+    /// The code is not known.
+    Unknown,
     Other,
 }
 
