@@ -8,7 +8,7 @@ use perfconv::cli::Cli;
 use perfconv::cmd::diagnostics::{Given, exit_code};
 use perfconv::cmd::{self, signals, system};
 use perfconv::messages::Messages;
-use perfdata_convert::{Error, Result};
+use perfdata_convert::{Error, Result, interrupt};
 
 /// Size of the buffer for standard output in bytes.
 const BLOCK: usize = 1 << 16;
@@ -25,6 +25,9 @@ fn main() -> ExitCode {
         Ok(outcome) => ExitCode::from(outcome.exit_code()),
         Err(e) if e.is_broken_pipe() => ExitCode::SUCCESS,
         Err(e) => {
+            // A signal that ends the process may have removed the temporary file whose absence is
+            // the error: then this waits for the end.
+            interrupt::undisturbed(|| ());
             given.explain(&e, messages);
             ExitCode::from(exit_code(&e))
         }

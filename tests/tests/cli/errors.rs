@@ -111,7 +111,6 @@ pipe2file --to pipe good.data -o out.data
 --set BUILD_ID=x good.data -o out.data
 --set HOSTNAME=x --drop HOSTNAME good.data -o out.data
 --drop 4711 good.data -o out.data
-inject --itrace=i10us -i good.data -o out.data
 inject --itrace=k -i good.data -o out.data
 inject --strip -i good.data -o out.data
 inject --itrace -b -i good.data
