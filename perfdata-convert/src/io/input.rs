@@ -129,7 +129,8 @@ impl Input {
         OpenInput::File(Arc::new(source)).into()
     }
 
-    /// Returns `source`, which contains this input's recording, converted. The watch has seen it.
+    /// Uses `source`, a conversion of a recording that was written at `written`. It has no watch,
+    /// which has seen the recording already.
     pub(crate) fn converted(written: Option<Written>, source: Arc<File>) -> Input {
         Input {
             written,

@@ -3,7 +3,7 @@
 use super::attr::{Attr, Stamp, sample_type};
 use super::auxtrace::{self, Origin};
 use super::buf::{Buf, count};
-use super::feature_events::{self, Event};
+use super::feature_events::Event;
 use super::file::File;
 use super::kernel;
 use super::kind;
@@ -190,29 +190,8 @@ impl Recipe {
             auxtrace::piece(&mut s, "AUXTRACE", origin, trace);
             offsets[at] += count(trace);
         }
-        let mut places = Vec::new();
-        let mut place = file.data_offset();
-        for case in &s.cases {
-            if case.kind == kind::AUXTRACE {
-                places.push(place);
-            }
-            place += count(&case.record) + count(&case.payload);
-        }
-        file.data = super::record::stream(&s.cases);
-        let buf = || Buf::new(self.big);
-        let described = feature_events::event_desc(buf(), &file.events);
-        let index = feature_events::auxtrace_index(buf(), &places);
-        for (bit, section) in [
-            (3, buf().str("recorder")),
-            (4, buf().str("6.12.0")),
-            (6, buf().str("aarch64")),
-            (7, buf().u32(4).u32(4)),
-            (9, buf().str(&format!("0x{:016x}", CPUS[0]))),
-            (feature_events::EVENT_DESC, described),
-            (feature_events::AUXTRACE, index),
-        ] {
-            file.set_feature(bit, section.bytes);
-        }
+        let cpu = Buf::new(self.big).str(&format!("0x{:016x}", CPUS[0]));
+        auxtrace::finish(&mut file, self.big, &s.cases, "aarch64", &[(9, cpu)]);
         file
     }
 

@@ -1,8 +1,10 @@
 //! Records for hardware tracing (types 70..72).
 
 use super::buf::{Buf, count, island};
+use super::feature_events;
+use super::file::File;
 use super::kind;
-use super::record::Scribe;
+use super::record::{Case, Scribe, stream};
 
 /// Every type, every variant.
 pub fn cases(s: &mut Scribe) {
@@ -75,6 +77,36 @@ pub fn piece(s: &mut Scribe, name: &str, origin: Origin, trace: &[u8]) {
             .u32s(&[idx, tid, cpu, 0])
     });
     case.payload = trace.to_vec();
+}
+
+/// Writes `cases` to `file`, with the features of a machine of this architecture, those in `more`,
+/// and the index of AUXTRACE records.
+pub fn finish(file: &mut File, big: bool, cases: &[Case], arch: &str, more: &[(u32, Buf)]) {
+    let mut places = Vec::new();
+    let mut place = file.data_offset();
+    for case in cases {
+        if case.kind == kind::AUXTRACE {
+            places.push(place);
+        }
+        place += count(&case.record) + count(&case.payload);
+    }
+    file.data = stream(cases);
+    let buf = || Buf::new(big);
+    let described = feature_events::event_desc(buf(), &file.events);
+    let index = feature_events::auxtrace_index(buf(), &places);
+    for (bit, section) in [
+        (3, buf().str("recorder")),
+        (4, buf().str("6.12.0")),
+        (6, buf().str(arch)),
+        (7, buf().u32(4).u32(4)),
+    ] {
+        file.set_feature(bit, section.bytes);
+    }
+    for (bit, section) in more {
+        file.set_feature(*bit, section.bytes.clone());
+    }
+    file.set_feature(feature_events::EVENT_DESC, described.bytes);
+    file.set_feature(feature_events::AUXTRACE, index.bytes);
 }
 
 /// The words of Intel PT, intel-pt.h: the first 15, of 4.3.

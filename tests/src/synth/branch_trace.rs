@@ -5,12 +5,12 @@ use std::path::Path;
 use super::attr::{Attr, Stamp, sample_type};
 use super::auxtrace::{self, Origin};
 use super::buf::{Buf, count};
-use super::feature_events::{self, Event};
+use super::feature_events::Event;
 use super::file::File;
 use super::hardware_trace::{PMU, TASK};
 use super::kernel::{self, Object};
 use super::kind;
-use super::record::{Scribe, misc, stream};
+use super::record::{Scribe, misc};
 use crate::generate::random::Random;
 
 /// Instructions of every kind.
@@ -243,28 +243,7 @@ impl BranchRecipe {
         s.stamp = stamp(time + 6000, TASK, 7);
         s.kernel("COMM", kind::COMM, 0, |b| kernel::comm(b, TASK, "end"));
         s.user("FINISHED_ROUND", kind::FINISHED_ROUND, 0, |b| b);
-        let mut places = Vec::new();
-        let mut place = file.data_offset();
-        for case in &s.cases {
-            if case.kind == kind::AUXTRACE {
-                places.push(place);
-            }
-            place += count(&case.record) + count(&case.payload);
-        }
-        file.data = stream(&s.cases);
-        let buf = || Buf::new(self.big);
-        let described = feature_events::event_desc(buf(), &file.events);
-        let index = feature_events::auxtrace_index(buf(), &places);
-        for (bit, section) in [
-            (3, buf().str("recorder")),
-            (4, buf().str("6.12.0")),
-            (6, buf().str("x86_64")),
-            (7, buf().u32(4).u32(4)),
-            (feature_events::EVENT_DESC, described),
-            (feature_events::AUXTRACE, index),
-        ] {
-            file.set_feature(bit, section.bytes);
-        }
+        auxtrace::finish(&mut file, self.big, &s.cases, "x86_64", &[]);
         file
     }
 }

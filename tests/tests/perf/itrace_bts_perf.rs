@@ -3,16 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::pipeline::Stage;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RawRecord, RecordType};
-use perfdata_edit::sort::Sort;
-use perfdata_inject::itrace::{Itrace, ItraceOptions};
-use perfdata_tests::convert::{Converted, Whole, convert};
+use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::Endian;
 use perfdata_tests::skipped;
 use perfdata_tests::synth::branch_trace::BranchRecipe;
+
+use super::itrace_perf::{injected, own};
 
 /// perf shows samples without time before it reads the names of threads.
 const FIELDS: &[&str] = &["-F", "hw:pid,tid,event,period,ip,addr"];
@@ -39,30 +38,12 @@ fn judges() -> Vec<&'static Perf> {
     found
 }
 
-fn own(input: &Path, to: Option<ContainerKind>, words: &str, strip: bool) -> Converted {
-    let options = ItraceOptions::parse(words).expect("options");
-    let stages: Vec<Box<dyn Stage>> =
-        vec![Box::new(Sort::new()), Box::new(Itrace::new(options, strip))];
-    convert(input, to, stages).expect("it is converted")
-}
-
 fn made(folder: &Path, recipe: BranchRecipe) -> PathBuf {
     let program = folder.join("program");
     fs::write(&program, BranchRecipe::program()).expect("a file");
     let path = folder.join("in.data");
     fs::write(&path, recipe.file(&program).bytes()).expect("a file");
     path
-}
-
-fn injected(perf: &Perf, input: &Path, words: &str, strip: bool) -> PathBuf {
-    let output = input.with_file_name("perf.data");
-    let mut command = perf.command();
-    command.arg("inject").arg(format!("--itrace={words}"));
-    command.args(strip.then_some("--strip"));
-    command.arg("-i").arg(input).arg("-o").arg(&output);
-    let said = perf::run(command).expect("perf can be started");
-    assert!(said.success(), "{perf}: {}", said.stderr);
-    output
 }
 
 /// Returns the words of each line of perf script: the width of columns depends on the recording.

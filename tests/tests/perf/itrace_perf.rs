@@ -32,7 +32,7 @@ fn stages(words: &str, strip: bool) -> Vec<Box<dyn Stage>> {
     vec![Box::new(Sort::new()), Box::new(Itrace::new(options, strip))]
 }
 
-fn own(input: &Path, to: Option<ContainerKind>, words: &str, strip: bool) -> Converted {
+pub(super) fn own(input: &Path, to: Option<ContainerKind>, words: &str, strip: bool) -> Converted {
     convert(input, to, stages(words, strip)).expect("it is converted")
 }
 
@@ -42,7 +42,8 @@ fn made(folder: &Path, recipe: Recipe) -> PathBuf {
     path
 }
 
-fn injected(perf: &Perf, input: &Path, words: &str, strip: bool) -> PathBuf {
+/// Returns the recording that perf makes.
+pub(super) fn injected(perf: &Perf, input: &Path, words: &str, strip: bool) -> PathBuf {
     let output = input.with_file_name("perf.data");
     let mut command = perf.command();
     command.arg("inject").arg(format!("--itrace={words}"));
