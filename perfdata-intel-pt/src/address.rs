@@ -86,6 +86,11 @@ impl CompressedIp {
         }
     }
 
+    /// Returns the number of bytes of the address that the packet contains.
+    pub(crate) fn payload_size(self) -> usize {
+        self.form().1
+    }
+
     /// Returns the size of a packet in bytes.
     pub(crate) fn size(self) -> usize {
         1 + self.form().1

@@ -42,6 +42,8 @@ pub struct Instruction {
     pub size: usize,
     /// Where execution continues.
     pub kind: InstructionKind,
+    /// Distance from the end of the instruction to the fixed target; 0 if it has none.
+    pub displacement: i64,
 }
 
 impl Instruction {
@@ -94,9 +96,18 @@ impl Instruction {
             (_, FlowControl::Interrupt) => InstructionKind::Interrupt,
             _ => InstructionKind::Sequential,
         };
+        let has_target = matches!(
+            kind,
+            InstructionKind::ConditionalJump | InstructionKind::Jump | InstructionKind::Call
+        );
+        let displacement = match has_target {
+            true => decoded.near_branch_target().wrapping_sub(decoded.next_ip()) as i64,
+            false => 0,
+        };
         Instruction {
             size: decoded.len(),
             kind,
+            displacement,
         }
     }
 }
@@ -131,13 +142,18 @@ mod tests {
             (&[0x0f, 0x01, 0xc2], 3, Kind::VirtualMachine),
         ];
         for &(code, size, kind) in cases {
-            let expected = Some(Instruction { size, kind });
-            assert_eq!(Instruction::first(64, code), expected, "{code:x?}");
+            let found = |code: &[u8]| Instruction::first(64, code).map(|one| (one.size, one.kind));
+            assert_eq!(found(code), Some((size, kind)), "{code:x?}");
             let more = [code, &[0x90; 20]].concat();
-            assert_eq!(Instruction::first(64, &more), expected, "{code:x?}");
+            assert_eq!(found(&more), Some((size, kind)), "{code:x?}");
             let cut = code.split_last().map(|(_, cut)| cut).unwrap_or_default();
             assert_eq!(Instruction::first(64, cut), None, "{code:x?}");
         }
+        let displacement = |code: &[u8]| Instruction::first(64, code).map(|one| one.displacement);
+        assert_eq!(displacement(&[0x74, 5]), Some(5));
+        assert_eq!(displacement(&[0xeb, 0xfe]), Some(-2));
+        assert_eq!(displacement(&[0xe8, 0, 0, 0, 0x80]), Some(i32::MIN.into()));
+        assert_eq!(displacement(&[0xff, 0xe0]), Some(0));
         // A prefix of 64-bit code is an instruction of 32-bit code.
         let code = [0x48, 0xc3];
         let size = |bits| Instruction::first(bits, &code).map(|found| found.size);

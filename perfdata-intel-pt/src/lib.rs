@@ -1,4 +1,5 @@
-//! Packets of Intel Processor Trace, read and written; instructions of x86.
+//! Packets of Intel Processor Trace, read and written; the code that they are about, followed;
+//! instructions of x86.
 //!
 //! The processor writes the control flow of a program as a stream of packets: TNT packets have a
 //! bit for each conditional branch, TIP packets the targets of indirect ones, and others say in
@@ -37,6 +38,12 @@
 //! [`Instruction`] has what a decoder needs of the traced code: sizes, and where execution
 //! continues.
 //!
+//! # Decoding
+//!
+//! [`Decoder`] follows the code from packet to packet. It gets the parts of a trace from a [`TraceSource`],
+//! and code from a [`CodeSource`], and reports each [`TraceEvent`]: branches, instructions at periods, and what
+//! other packets say, with their times. CodeSource is decoded once, to [`BasicBlocks`].
+//!
 //! # Guarantees
 //!
 //! Traces are not trusted: nothing panics, and each byte is in exactly one packet or error.
@@ -45,21 +52,31 @@
 
 mod address;
 mod bits;
+mod blocks;
 mod branches;
+mod config;
 mod cycles;
 mod declare;
+mod decoder;
 mod error;
+mod event;
 mod instruction;
 mod packet;
+mod source;
 mod stream;
 
 pub use address::CompressedIp;
+pub use blocks::BasicBlocks;
 pub use branches::Tnt;
+pub use config::{Config, Detail, Period};
 pub use cycles::Cyc;
+pub use decoder::Decoder;
 pub use error::BadPacket;
+pub use event::{BlockItems, DecodeError, EventKinds, TraceEvent};
 pub use instruction::{Instruction, InstructionKind, MAX_INSTRUCTION};
 pub use packet::{
     Bbp, Bep, Bip4, Bip8, BlockItemSize, Cbr, Cfe, Evd, Exstop, Mnt, ModeExec, ModeTsx, Mtc, Mwait,
     Packet, Pip, Ptwrite4, Ptwrite8, Pwre, Pwrx, Tma, Tsc, Vmcs,
 };
+pub use source::{Buffer, CodeSource, TraceSource};
 pub use stream::{PacketAt, Packets, find_psb};

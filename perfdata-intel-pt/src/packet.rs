@@ -273,6 +273,23 @@ impl ModeExec {
     }
 }
 
+macro_rules! payloads {
+    ($($name:ident $to:literal;)*) => {
+        $(impl $name {
+            /// Returns the bytes after the header as a number.
+            pub fn payload(&self) -> u64 {
+                bits::bits(self.word(), 16, $to)
+            }
+        })*
+    };
+}
+
+payloads! {
+    Mwait 80;
+    Pwre 32;
+    Pwrx 56;
+}
+
 impl Packet {
     /// Largest size of a packet in bytes.
     pub const MAX_SIZE: usize = 16;

@@ -10,6 +10,7 @@ mod copy;
 mod exports;
 mod fields;
 mod intel_pt;
+mod intel_pt_walk;
 mod part;
 mod perf_map;
 mod small;
@@ -24,6 +25,7 @@ pub use copy::copy;
 pub use exports::{columns, exports};
 pub use fields::fields;
 pub use intel_pt::intel_pt;
+pub use intel_pt_walk::intel_pt_walk;
 pub use part::{record, section};
 pub use perf_map::perf_map;
 pub use small::{demangle, elf, jitdump, known, set, symbols, tracepoint, unwind, zstd};
@@ -138,6 +140,11 @@ pub const TARGETS: &[Target] = &[
         name: "intel_pt",
         run: intel_pt,
         seeds: intel_pt::seeds,
+    },
+    Target {
+        name: "intel_pt_walk",
+        run: intel_pt_walk,
+        seeds: intel_pt_walk::seeds,
     },
     Target {
         name: "perf_map",

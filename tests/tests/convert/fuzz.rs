@@ -78,6 +78,7 @@ targets! {
     jitdump 5000,
     arm_spe 1000,
     intel_pt 5000,
+    intel_pt_walk 20000,
     perf_map 500,
     symbols 5000,
     demangle 20000,
