@@ -38,15 +38,16 @@ const CODE: &[&[u8]] = &[
 ];
 
 /// Offset of the code in the file.
-const CODE_AT: usize = 0x200;
+pub const CODE_AT: usize = 0x200;
 
 /// Address at which the file is mapped.
-const BASE: u64 = 0x40_0000;
+pub const BASE: u64 = 0x40_0000;
 
 /// Offset of the section headers in the file.
 const SECTIONS: u64 = 0x1000;
 
-const BUILD_ID: [u8; 20] = [0x5a; 20];
+/// The build ID of the program.
+pub const BUILD_ID: [u8; 20] = [0x5a; 20];
 
 /// Another thread of the process, and a process whose program is not known.
 const OTHERS: [(u32, u32); 2] = [(TASK.0, TASK.1 + 1), (2000, 2000)];
@@ -79,48 +80,9 @@ impl BranchRecipe {
         ends_with_zeros: true,
     };
 
-    /// Returns the program, an ELF file with a build ID, and with sections: perf does not read the
-    /// first instruction of an object without them.
+    /// Returns the program.
     pub fn program() -> Vec<u8> {
-        let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let b = Buf::new(false)
-            .u16(2)
-            .u16(62)
-            .u32(1)
-            .u64s(&[BASE + CODE_AT as u64, 64, SECTIONS]);
-        let b = b.u32(0).u16(64).u16(56).u16(2).u16(64).u16(5).u16(3);
-        // The whole file, executable; and the note with the build ID.
-        let b = b
-            .u32s(&[1, 5])
-            .u64s(&[0, BASE, BASE, 0x1000, 0x1000, 0x1000]);
-        let b = b
-            .u32s(&[4, 4])
-            .u64s(&[176, BASE + 176, BASE + 176, 36, 36, 4]);
-        let b = b.u32s(&[4, 20, 3]).bytes(b"GNU\0").bytes(&BUILD_ID);
-        bytes.extend(b.bytes);
-        bytes.resize(CODE_AT, 0);
-        bytes.extend(CODE.concat());
-        bytes.resize(SECTIONS as usize, 0x90);
-        let code = count(&CODE.concat());
-        let section =
-            |b: Buf, name, kind, flags, address, place: [u64; 2], link: [u32; 2], size| {
-                let b = b.u32s(&[name, kind]).u64s(&[flags, address]).u64s(&place);
-                b.u32s(&link).u64s(&[8, size])
-            };
-        let b = Buf::new(false).u64s(&[0; 8]);
-        let (text, symbols, names) = (CODE_AT as u64, SECTIONS + 320, SECTIONS + 368);
-        let b = section(b, 1, 1, 6, BASE + text, [text, code], [0, 0], 0);
-        let b = section(b, 7, 2, 0, 0, [symbols, 48], [3, 1], 24);
-        let b = section(b, 15, 3, 0, 0, [names, 47], [0, 0], 0);
-        let b = section(b, 23, 7, 2, BASE + 176, [176, 36], [0, 0], 0);
-        // A symbol of the whole code, and the names.
-        let b = b.u64s(&[0; 3]).u32(42).u8(0x12).u8(0).u16(1);
-        let b = b.u64s(&[BASE + text, code]);
-        bytes.extend(
-            b.bytes(b"\0.text\0.symtab\0.strtab\0.note.gnu.build-id\0main\0")
-                .bytes,
-        );
-        bytes
+        object(&CODE.concat())
     }
 
     /// Returns the address of a random instruction.
@@ -246,4 +208,48 @@ impl BranchRecipe {
         auxtrace::finish(&mut file, self.big, &s.cases, "x86_64", &[]);
         file
     }
+}
+
+/// Returns an ELF file with this code, a build ID and sections: perf does not read the
+/// first instruction of an object without them.
+pub fn object(code: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let b = Buf::new(false)
+        .u16(2)
+        .u16(62)
+        .u32(1)
+        .u64s(&[BASE + CODE_AT as u64, 64, SECTIONS]);
+    let b = b.u32(0).u16(64).u16(56).u16(2).u16(64).u16(5).u16(3);
+    // The whole file, executable; and the note with the build ID.
+    let b = b
+        .u32s(&[1, 5])
+        .u64s(&[0, BASE, BASE, 0x1000, 0x1000, 0x1000]);
+    let b = b
+        .u32s(&[4, 4])
+        .u64s(&[176, BASE + 176, BASE + 176, 36, 36, 4]);
+    let b = b.u32s(&[4, 20, 3]).bytes(b"GNU\0").bytes(&BUILD_ID);
+    bytes.extend(b.bytes);
+    bytes.resize(CODE_AT, 0);
+    bytes.extend(code);
+    assert!(bytes.len() <= SECTIONS as usize, "too much code");
+    bytes.resize(SECTIONS as usize, 0x90);
+    let code = count(code);
+    let section = |b: Buf, name, kind, flags, address, place: [u64; 2], link: [u32; 2], size| {
+        let b = b.u32s(&[name, kind]).u64s(&[flags, address]).u64s(&place);
+        b.u32s(&link).u64s(&[8, size])
+    };
+    let b = Buf::new(false).u64s(&[0; 8]);
+    let (text, symbols, names) = (CODE_AT as u64, SECTIONS + 320, SECTIONS + 368);
+    let b = section(b, 1, 1, 6, BASE + text, [text, code], [0, 0], 0);
+    let b = section(b, 7, 2, 0, 0, [symbols, 48], [3, 1], 24);
+    let b = section(b, 15, 3, 0, 0, [names, 47], [0, 0], 0);
+    let b = section(b, 23, 7, 2, BASE + 176, [176, 36], [0, 0], 0);
+    // A symbol of the whole code, and the names.
+    let b = b.u64s(&[0; 3]).u32(42).u8(0x12).u8(0).u16(1);
+    let b = b.u64s(&[BASE + text, code]);
+    bytes.extend(
+        b.bytes(b"\0.text\0.symtab\0.strtab\0.note.gnu.build-id\0main\0")
+            .bytes,
+    );
+    bytes
 }

@@ -1,5 +1,9 @@
 //! Traces of hardware with packets of all kinds, and with damage.
 
+pub mod encoder;
+pub mod flow;
+pub mod program;
+
 use perfdata_core::arm_spe;
 use perfdata_core::intel_bts::BtsRecord;
 use perfdata_intel_pt::{
@@ -192,7 +196,7 @@ pub fn arm_spe(random: &mut Random, size: usize) -> Vec<u8> {
     aligned(bytes)
 }
 
-fn aligned(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn aligned(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     bytes
 }
