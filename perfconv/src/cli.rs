@@ -21,7 +21,7 @@ mod split;
 mod thin;
 mod words;
 
-pub use callchains::CallchainArgs;
+pub use callchains::{CallchainArgs, READS_OBJECTS};
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 #[cfg(feature = "columns")]
 pub use columns::ColumnArgs;

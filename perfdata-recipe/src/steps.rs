@@ -43,13 +43,16 @@ pub struct Traces {
     pub samples: Option<ItraceOptions>,
     /// Whether all other samples, and the records of context switches, are dropped.
     pub strip: bool,
+    /// Whether code is also read from objects whose build IDs the recording does not contain.
+    pub unverified: bool,
 }
 
 impl Traces {
     pub(crate) fn stage(self, sysroot: Option<&Path>) -> Itrace {
         match self.samples {
             Some(options) => {
-                Itrace::new(options, self.strip).with_sources(sources_in(sysroot, &[]))
+                let sources = sources_in(sysroot, &[]).with_unverified(self.unverified);
+                Itrace::new(options, self.strip).with_sources(sources)
             }
             None => Itrace::without_samples(self.strip),
         }

@@ -8,6 +8,9 @@ use perfdata_recipe::{Unwinding, UserStacks};
 use super::convert::CONVERSIONS;
 use crate::cmd::objects;
 
+/// The options with which code and unwind information are read from objects.
+pub const READS_OBJECTS: &str = "reads_objects";
+
 /// What happens to user stacks.
 #[derive(Debug, Clone, Args)]
 pub struct CallchainArgs {
@@ -36,7 +39,7 @@ pub struct CallchainArgs {
     ///
     /// They may be other versions than the recorded ones, and then callchains are wrong. Without
     /// this option, such objects are used only if the recording was made on this machine.
-    #[arg(long, requires = "convert_callchain", hide_short_help = true, help_heading = CONVERSIONS)]
+    #[arg(long, requires = READS_OBJECTS, hide_short_help = true, help_heading = CONVERSIONS)]
     pub unverified: bool,
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, Args, ValueHint};
+use clap::{Arg, ArgGroup, Args, ValueHint};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_core::Version;
 
 use super::{
     ByteOrder, CallchainArgs, Container, InputArg, JitArgs, Objects, OffCpuArgs, OutputArgs,
-    SanitizeArgs, SliceArgs, ThinArgs, UnknownContent,
+    READS_OBJECTS, SanitizeArgs, SliceArgs, ThinArgs, UnknownContent,
 };
 
 /// Heading of options that change the whole recording.
@@ -21,6 +21,7 @@ const BUILD_IDS: &str = "Build IDs";
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
 #[command(mut_arg("output", writes_recording))]
+#[command(group = ArgGroup::new(READS_OBJECTS).args(["convert_callchain"]))]
 pub struct ConvertArgs {
     /// Recording to read.
     #[command(flatten)]

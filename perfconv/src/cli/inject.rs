@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgGroup, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
-use super::{CallchainArgs, InputArg, JitArgs, SanitizeArgs};
+use super::{CallchainArgs, InputArg, JitArgs, READS_OBJECTS, SanitizeArgs};
 
 /// Heading of the options that `perf inject` does not have.
 const NOT_IN_PERF: &str = "Not in perf inject";
@@ -15,6 +15,7 @@ const TRACE: &str = "trace";
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new(TRACE).args(["itrace", "no_itrace"]))]
+#[command(group = ArgGroup::new(READS_OBJECTS).args(["convert_callchain", "itrace"]).multiple(true))]
 pub struct InjectArgs {
     /// Recording to read.
     #[command(flatten)]
@@ -37,9 +38,15 @@ pub struct InjectArgs {
     /// Merge sched_stat with sched_switch events: where and how long tasks slept
     #[arg(short, long)]
     pub sched_stat: bool,
-    /// Replace the trace by samples. Arm SPE: i1i operations (1 of N: iNi), b branches, f and m
-    /// first- and last-level cache, t TLB, a remote accesses, M memory, l branch stacks. Intel BTS:
-    /// b branches, c calls, r returns, e errors [default: i1ibfmtaMe]
+    /// Replace the trace by samples. All: b branches, e errors. Intel PT and BTS: c calls,
+    /// r returns. Intel PT: i instructions (i100us, i1000i), y cycles, g callchains, l branch
+    /// stacks, x transactions, w PTWRITE, p power, I interrupts. Arm SPE: i1i operations, f and m
+    /// caches, t TLB, a remote accesses, M memory
+    ///
+    /// Without letters: i100us (of Arm SPE: i1i) and all of bxwpIfmtaMe. The code of the programs
+    /// must be here, with the recorded build IDs. Further letters of Intel PT: sN skips N samples,
+    /// q only addresses in packets, qq only those after PSB packets, A cycles of about that moment,
+    /// Z no times; and of Arm SPE: l branch stacks, iNi one operation of N.
     #[arg(long, value_name = "OPTS", num_args = 0..=1, require_equals = true)]
     pub itrace: Option<Option<String>>,
     /// Remove traces without making samples of them
@@ -140,7 +147,7 @@ impl OnlyInPerf {
     const OPTIONS: [(&str, &str); 2] = [
         (
             "vm-time-correlation",
-            "it changes the times inside Intel PT data, which perfconv does not decode; use perf inject",
+            "it changes the times inside Intel PT data, which perfconv reads but does not rewrite; use perf inject",
         ),
         (
             "guest-data",

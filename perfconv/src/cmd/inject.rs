@@ -1,5 +1,5 @@
 //! `perfconv inject`: the function of `perf inject` for build IDs, generated code, callchains and
-//! traces of Arm SPE and Intel BTS, with the same options.
+//! traces of Intel PT, Intel BTS and Arm SPE, with the same options.
 
 use perfdata_core::read::Limits;
 

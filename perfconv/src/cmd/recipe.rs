@@ -126,8 +126,11 @@ fn traces(args: &InjectArgs) -> Result<Option<Traces>> {
         Some(None) => Some(ItraceOptions::all()),
         Some(Some(words)) => Some(ItraceOptions::parse(words)?),
     };
-    let strip = args.strip;
-    Ok(Some(Traces { samples, strip }))
+    Ok(Some(Traces {
+        samples,
+        strip: args.strip,
+        unverified: args.callchains.unverified,
+    }))
 }
 
 /// Returns which objects get a build ID, and where it is stored. Of several options, the one for

@@ -1,15 +1,19 @@
 //! The code of the traced programs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{CpuMode, RawRecord, Record};
-use perfdata_intel_pt::{Instruction, InstructionKind, MAX_INSTRUCTION};
+use perfdata_intel_pt::{CodeSource, Instruction, InstructionKind, MAX_INSTRUCTION};
 use perfdata_session::{AddressSpaces, BuildIdTable, Change, DsoId, DsoKind, Dsos, Owner};
 use perfdata_symbols::{Elf, ObjectFinder, Sources};
 
+use super::intel_pt::Filters;
+use super::tasks::NONE;
+use perfdata_convert::count::number_of;
 use perfdata_convert::error::Result;
 
 /// Machines of elf.h.
@@ -84,6 +88,105 @@ pub(super) struct TracedCode {
     files: HashMap<DsoId, Option<Elf>, RandomState>,
     /// The branches at offsets of files; `None` if there is no instruction.
     known: HashMap<(DsoId, u64), Option<BranchKind>, RandomState>,
+    /// Objects whose code could not be read, for which there was an error.
+    missing: HashSet<DsoId, RandomState>,
+    filters: Filters,
+}
+
+/// The code of a process and of the kernel.
+#[derive(Debug)]
+pub(super) struct CodeOf<'a> {
+    code: &'a mut TracedCode,
+    pid: u32,
+}
+
+/// The space of addresses without code: of the kernel, of guests, and of unknown processes.
+const NO_SPACE: u64 = u64::MAX;
+
+impl CodeOf<'_> {
+    fn mapping(&self, ip: u64, is_guest: bool) -> Option<(Range<u64>, MappedCode)> {
+        let mode = match ip >> 63 {
+            _ if is_guest => return None,
+            0 if self.pid == NONE => return None,
+            0 => CpuMode::USER,
+            _ => CpuMode::KERNEL,
+        };
+        let owner = Owner::of(mode, self.pid)?;
+        self.code.spaces.space(owner)?.find(ip)
+    }
+}
+
+/// Returns whether code is read from an object of this kind: that of kernels is not.
+fn has_code(kind: DsoKind) -> bool {
+    matches!(kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32)
+}
+
+impl CodeSource for CodeOf<'_> {
+    #[inline]
+    fn space(&mut self, ip: u64, is_guest: bool) -> u64 {
+        if is_guest || ip >> 63 == 1 || self.pid == NONE {
+            return NO_SPACE;
+        }
+        let owner = Owner::of(CpuMode::USER, self.pid);
+        let space = owner.and_then(|owner| self.code.spaces.space(owner));
+        space.map_or(NO_SPACE, |space| space.version())
+    }
+
+    fn read(&mut self, ip: u64, is_guest: bool, to: &mut [u8]) -> usize {
+        let Some((range, mapped)) = self.mapping(ip, is_guest) else {
+            return 0;
+        };
+        if !has_code(mapped.kind) {
+            return 0;
+        }
+        let most = range.end.saturating_sub(ip).min(to.len() as u64);
+        let offset = ip.wrapping_add(mapped.bias);
+        let Some(file) = self.code.file(mapped.dso) else {
+            return 0;
+        };
+        // The file can end before its mapping does.
+        let mut size = most;
+        let bytes = loop {
+            match file.bytes_at(offset, size) {
+                Ok(bytes) => break bytes,
+                Err(_) if size > 1 => size /= 2,
+                Err(_) => return 0,
+            }
+        };
+        to.iter_mut().zip(&bytes).for_each(|(to, byte)| *to = *byte);
+        bytes.len()
+    }
+
+    fn bits(&mut self, ip: u64, is_guest: bool) -> Option<u8> {
+        let (_, mapped) = self.mapping(ip, is_guest)?;
+        bits_of(self.code.file(mapped.dso)?)
+    }
+
+    fn is_known_missing(&mut self, ip: u64, is_guest: bool) -> bool {
+        let Some((_, mapped)) = self.mapping(ip, is_guest) else {
+            return false;
+        };
+        if has_code(mapped.kind) && self.code.file(mapped.dso).is_some() {
+            return false;
+        }
+        // perf reports some objects twice.
+        !self.code.missing.insert(mapped.dso)
+    }
+
+    fn is_filtered_out(&mut self, ip: u64) -> bool {
+        if self.code.filters.is_empty() {
+            return false;
+        }
+        if ip >> 63 == 1 {
+            return self.code.filters.end_at(ip, None);
+        }
+        let Some((_, mapped)) = self.mapping(ip, false) else {
+            return false;
+        };
+        let dso = self.code.dsos.list().get(mapped.dso.index());
+        let offset = ip.wrapping_add(mapped.bias);
+        dso.is_some_and(|dso| self.code.filters.end_at(offset, Some(&dso.name)))
+    }
 }
 
 impl TracedCode {
@@ -95,7 +198,48 @@ impl TracedCode {
             spaces: AddressSpaces::default(),
             files: HashMap::default(),
             known: HashMap::default(),
+            missing: HashSet::default(),
+            filters: Filters::default(),
         })
+    }
+
+    /// Sets the address filters.
+    pub(super) fn with_filters(self, filters: Filters) -> Self {
+        TracedCode { filters, ..self }
+    }
+
+    /// Returns the code of a process.
+    pub(super) fn of(&mut self, pid: u32) -> CodeOf<'_> {
+        CodeOf { code: self, pid }
+    }
+
+    /// Says which files were not found.
+    pub(super) fn note(&self) -> Option<String> {
+        let dsos = self.missing.iter();
+        let mut names: Vec<_> = dsos
+            .filter_map(|dso| self.dsos.list().get(dso.index()))
+            .map(|dso| String::from_utf8_lossy(&dso.name).into_owned())
+            .collect();
+        names.sort();
+        let others = names.len().saturating_sub(1) as u64;
+        let first = names.into_iter().next()?;
+        let and = match others {
+            0 => String::new(),
+            others => format!(" and {}", number_of(others, "other object")),
+        };
+        Some(format!("the code of {first}{and} was not found"))
+    }
+
+    /// Returns the file of an object, if it is found.
+    fn file(&mut self, dso: DsoId) -> Option<&Elf> {
+        let (finder, build_ids) = (&self.finder, &self.build_ids);
+        let known = self.dsos.list().get(dso.index())?;
+        let file = self.files.entry(dso).or_insert_with(|| {
+            let id = known.mapped_build_id.or_else(|| build_ids.find(known));
+            let files = finder.find(known, id, None, b".text");
+            files.ok().map(|files| files.object)
+        });
+        file.as_ref()
     }
 
     /// Processes what a record says about mappings.
@@ -142,19 +286,8 @@ impl TracedCode {
     }
 
     fn read(&mut self, dso: DsoId, offset: u64) -> Option<BranchKind> {
-        let (finder, build_ids) = (&self.finder, &self.build_ids);
-        let known = self.dsos.list().get(dso.index())?;
-        let file = self.files.entry(dso).or_insert_with(|| {
-            let id = known.mapped_build_id.or_else(|| build_ids.find(known));
-            let files = finder.find(known, id, None, b".text");
-            files.ok().map(|files| files.object)
-        });
-        let file = file.as_ref()?;
-        let bits = match file.machine() {
-            EM_X86_64 => 64,
-            EM_386 => 32,
-            _ => return None,
-        };
+        let file = self.file(dso)?;
+        let bits = bits_of(file)?;
         // Less at the end of the file.
         let sizes = (1..=MAX_INSTRUCTION as u64).rev();
         let code = sizes
@@ -162,5 +295,14 @@ impl TracedCode {
             .find_map(|size| file.bytes_at(offset, size).ok())?;
         let found = Instruction::first(bits, &code)?;
         Some(BranchKind::of(found.kind))
+    }
+}
+
+/// Returns whether the code of an object is of 32 or 64 bits; `None` if it is no code of x86.
+fn bits_of(file: &Elf) -> Option<u8> {
+    match file.machine() {
+        EM_X86_64 => Some(64),
+        EM_386 => Some(32),
+        _ => None,
     }
 }

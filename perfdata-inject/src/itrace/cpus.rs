@@ -28,7 +28,7 @@ pub(super) enum Cpus {
 pub(super) fn spe(info: &AuxtraceInfo, recording: &Recording) -> Result<(u64, Cpus)> {
     let other = |why: &str| {
         Err(Error::Refused(format!(
-            "--itrace decodes Arm SPE and Intel BTS, and this is a trace of {}: {why}",
+            "--itrace decodes Intel PT, Intel BTS and Arm SPE, and this is a trace of {}: {why}",
             info.kind
         )))
     };
@@ -63,7 +63,7 @@ pub(super) fn spe(info: &AuxtraceInfo, recording: &Recording) -> Result<(u64, Cp
             _ => other("its AUXTRACE_INFO record has an unknown version"),
         },
         _ => match info.kind {
-            AuxtraceType::INTEL_PT | AuxtraceType::CS_ETM => {
+            AuxtraceType::CS_ETM => {
                 other("its decoder needs the code of all recorded programs; use perf inject")
             }
             _ => other("use perf inject, or perfconv extract-aux for the raw data"),

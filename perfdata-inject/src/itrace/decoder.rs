@@ -18,7 +18,7 @@ use perfdata_convert::support::cycles::{CycleClock, nanoseconds};
 
 /// The state of decoding.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(super) struct SpeDecoder {
     traces: Traces,
     options: ItraceOptions,
     /// The clock of timestamps; `None` if the records of the recording have no times.
@@ -53,7 +53,7 @@ struct Queue {
     skipped: u64,
 }
 
-impl Decoder {
+impl SpeDecoder {
     /// Returns the state before the first record. `clock` is that of the timestamps, if the records
     /// of the recording have times; `new` are the events that get samples.
     pub(super) fn new(
@@ -63,7 +63,7 @@ impl Decoder {
         cpus: Cpus,
         new: Vec<Synthesised>,
     ) -> Self {
-        Decoder {
+        SpeDecoder {
             traces,
             options,
             clock,

@@ -1,10 +1,9 @@
-//! Samples instead of AUX data (`perf inject --itrace`), for Arm SPE and Intel BTS.
+//! Samples instead of AUX data (`perf inject --itrace`), for Intel PT, Intel BTS and Arm SPE.
 //!
-//! A record of Arm SPE is a sampled operation. It becomes a sample of every new event that it
-//! matches: a miss in a cache, a branch, an access to memory. A record of Intel BTS is a branch. The
-//! samples are those of perf 7.2 (tools/perf/util/arm-spe.c, arm-spe-decoder/ and intel-bts.c, Linux
-//! 7.1). Intel PT and CoreSight trace the control flow without addresses: their decoders follow the
-//! code of all programs, and are not part of this crate.
+//! A trace of Intel PT says which way a program took through its code, which is followed. A record of
+//! Intel BTS is a branch. A record of Arm SPE is a sampled operation, and becomes a sample of every
+//! new event that it matches: a miss in a cache, a branch, an access to memory. The samples are those
+//! of perf 7.2 (tools/perf/util/intel-pt.c, intel-bts.c, arm-spe.c and arm-spe-decoder/, Linux 7.1).
 
 mod branches;
 mod code;
@@ -12,6 +11,7 @@ mod cpus;
 mod data_source;
 mod decoder;
 mod events;
+mod intel_pt;
 mod options;
 mod sample;
 mod tasks;
@@ -29,8 +29,9 @@ pub use options::ItraceOptions;
 
 use crate::new_events;
 use branches::Branches;
-use decoder::Decoder;
+use decoder::SpeDecoder;
 use events::Synthesised;
+use intel_pt::Decoding;
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::InputSource;
 use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, Stage};
@@ -41,8 +42,9 @@ use trace::Traces;
 /// The decoder of a kind of trace.
 #[derive(Debug)]
 enum Tracer {
-    ArmSpe(Box<Decoder>),
+    ArmSpe(Box<SpeDecoder>),
     IntelBts(Box<Branches>),
+    IntelPt(Box<Decoding>),
 }
 
 impl Tracer {
@@ -54,6 +56,7 @@ impl Tracer {
                 new.map(Synthesised::named).collect()
             }
             Tracer::IntelBts(branches) => branches.named(recording),
+            Tracer::IntelPt(decoding) => decoding.named(recording),
         }
     }
 
@@ -61,6 +64,7 @@ impl Tracer {
         match self {
             Tracer::ArmSpe(decoder) => decoder.set_events(events),
             Tracer::IntelBts(branches) => branches.set_events(events),
+            Tracer::IntelPt(decoding) => decoding.set_events(events),
         }
     }
 
@@ -68,6 +72,7 @@ impl Tracer {
         match self {
             Tracer::ArmSpe(decoder) => decoder.see(raw, next),
             Tracer::IntelBts(branches) => branches.see(raw, next),
+            Tracer::IntelPt(decoding) => decoding.see(raw, next),
         }
     }
 
@@ -75,6 +80,7 @@ impl Tracer {
         match self {
             Tracer::ArmSpe(decoder) => decoder.finish(next),
             Tracer::IntelBts(branches) => branches.finish(next),
+            Tracer::IntelPt(decoding) => decoding.finish(next),
         }
     }
 
@@ -82,11 +88,12 @@ impl Tracer {
         match self {
             Tracer::ArmSpe(decoder) => decoder.notes(),
             Tracer::IntelBts(branches) => branches.notes(),
+            Tracer::IntelPt(decoding) => decoding.notes(),
         }
     }
 }
 
-/// Replaces the AUX data of Arm SPE and Intel BTS by samples, and removes the records about AUX
+/// Replaces the AUX data of Intel PT, Intel BTS and Arm SPE by samples, and removes the records about AUX
 /// data, as `perf inject --itrace` does.
 ///
 /// The records must be in the order of time: see `perfdata_edit::sort::Sort`.
@@ -185,6 +192,12 @@ impl Stage for Itrace {
             self.tracer = Some(Tracer::IntelBts(Box::new(branches)));
             return Ok(());
         }
+        if let AuxtracePrivate::IntelPt(info) = &info.private {
+            let sources = self.sources.clone();
+            let decoding = Decoding::new(traces, info, options, sources, recording)?;
+            self.tracer = Some(Tracer::IntelPt(Box::new(decoding)));
+            return Ok(());
+        }
         let (pmu, cpus) = cpus::spe(&info, recording)?;
         options.check_arm_spe()?;
         let has_times = recording
@@ -203,7 +216,7 @@ impl Stage for Itrace {
         }
         let new = events::synthesised(&recording.events, pmu, &options, has_times)?;
         let clock = clock.filter(|_| has_times);
-        let decoder = Decoder::new(traces, options, clock, cpus, new);
+        let decoder = SpeDecoder::new(traces, options, clock, cpus, new);
         self.tracer = Some(Tracer::ArmSpe(Box::new(decoder)));
         Ok(())
     }

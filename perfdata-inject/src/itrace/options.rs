@@ -7,16 +7,16 @@ use perfdata_convert::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ItraceOptions {
-    /// `i`: a sample of every operation of Arm SPE.
+    /// `i`: instructions of Intel PT, operations of Arm SPE.
     pub instructions: bool,
     /// Number of records for which there is one; 0 and 1 mean all. It is also the period of the
     /// samples. `None`: it is a number of something else, such as a time.
     pub period: Option<u64>,
     /// `b`, `c`, `r`: branches.
     pub branches: bool,
-    /// `c`: of Intel BTS, only calls, and with `r` also returns.
+    /// `c`: of Intel PT and BTS, only calls, and with `r` also returns.
     pub calls: bool,
-    /// `r`: of Intel BTS, only returns, and with `c` also calls.
+    /// `r`: of Intel PT and BTS, only returns, and with `c` also calls.
     pub returns: bool,
     /// `e`: records of errors.
     pub errors: bool,
@@ -24,6 +24,34 @@ pub struct ItraceOptions {
     pub skip: Option<u64>,
     /// `L`, `G`: branches or callchains are added to existing samples.
     pub changes_samples: bool,
+    /// `y`: of Intel PT, cycles at the end of each period.
+    pub cycles: bool,
+    /// Number after `i` or `y`: the length of a period of Intel PT.
+    pub number: u64,
+    /// Its unit.
+    pub unit: PeriodUnit,
+    /// `x`: transactions.
+    pub transactions: bool,
+    /// `w`: operands of PTWRITE.
+    pub ptwrites: bool,
+    /// `p`: C-states, changes of frequency and PSB packets.
+    pub power: bool,
+    /// `o`: records of PEBS in the trace.
+    pub others: bool,
+    /// `I`: interrupts and the like.
+    pub interrupts: bool,
+    /// `e-o`: no errors about overflows.
+    pub no_overflows: bool,
+    /// `e-l`: no errors about lost data.
+    pub no_losses: bool,
+    /// `g`: the samples of Intel PT have callchains of up to this number of addresses.
+    pub callchains: Option<u32>,
+    /// `q`: only the addresses in packets of Intel PT; twice: only those after PSB packets.
+    pub quick: u8,
+    /// `A`: cycles are counted although they are of another moment than the instructions.
+    pub approximates: bool,
+    /// `Z`: without times.
+    pub timeless: bool,
     /// `f`: hits and misses of the first-level cache.
     pub first_level: bool,
     /// `m`: hits and misses of the last-level cache.
@@ -38,6 +66,25 @@ pub struct ItraceOptions {
     pub last_branches: Option<u32>,
 }
 
+/// The unit of a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum PeriodUnit {
+    /// Instructions, or operations.
+    Instructions,
+    /// Ticks of the clock of the trace.
+    Ticks,
+    /// Nanoseconds.
+    #[default]
+    Nanoseconds,
+}
+
+/// Period without a number after `i` or `y`, in nanoseconds (`PERF_ITRACE_DEFAULT_PERIOD`).
+const PERIOD: u64 = 100_000;
+
+/// Number of addresses without a number after `g` (`PERF_ITRACE_DEFAULT_CALLCHAIN_SZ`).
+const CALLCHAIN: u32 = 16;
+
 /// Number of branches without a number after `l` (`PERF_ITRACE_DEFAULT_LAST_BRANCH_SZ`).
 const LAST_BRANCHES: u32 = 64;
 
@@ -45,9 +92,8 @@ const LAST_BRANCHES: u32 = 64;
 /// (`PERF_ITRACE_MAX_CALLCHAIN_SZ`).
 const LARGEST: u64 = 1024;
 
-/// Letters without a meaning for Arm SPE: transactions, PTWRITE, power and other events,
-/// interrupts, cycles without instructions, and how a decoder works.
-const OTHERS: &str = "xwpoIyqAZT";
+/// A letter of other decoders.
+const OTHERS: &str = "T";
 
 impl ItraceOptions {
     /// Returns the options for `--itrace` without options: all samples except branch stacks, of
@@ -63,6 +109,12 @@ impl ItraceOptions {
             tlb: true,
             remote_access: true,
             memory: true,
+            number: PERIOD,
+            transactions: true,
+            ptwrites: true,
+            power: true,
+            others: true,
+            interrupts: true,
             ..ItraceOptions::default()
         }
     }
@@ -95,10 +147,21 @@ impl ItraceOptions {
         while let Some(letter) = rest.chars().next() {
             rest = rest.get(letter.len_utf8()..).unwrap_or_default();
             match letter {
-                'i' => {
-                    options.instructions = true;
-                    options.period = period(&mut rest).ok_or_else(bad)?;
+                'i' | 'y' => {
+                    options.instructions |= letter == 'i';
+                    options.cycles |= letter == 'y';
+                    (options.number, options.unit) = period(&mut rest).ok_or_else(bad)?;
+                    options.period =
+                        (options.unit == PeriodUnit::Instructions).then_some(options.number);
                 }
+                'x' => options.transactions = true,
+                'w' => options.ptwrites = true,
+                'p' => options.power = true,
+                'o' => options.others = true,
+                'I' => options.interrupts = true,
+                'q' => options.quick = options.quick.saturating_add(1),
+                'A' => options.approximates = true,
+                'Z' => options.timeless = true,
                 'b' => options.branches = true,
                 'c' => (options.branches, options.calls) = (true, true),
                 'r' => (options.branches, options.returns) = (true, true),
@@ -112,7 +175,8 @@ impl ItraceOptions {
                     options.last_branches = Some(count.unwrap_or(LAST_BRANCHES));
                 }
                 'g' => {
-                    count(&mut rest).ok_or_else(bad)?;
+                    let count = count(&mut rest).ok_or_else(bad)?;
+                    options.callchains = Some(count.unwrap_or(CALLCHAIN));
                 }
                 'L' | 'G' => {
                     options.changes_samples = true;
@@ -124,9 +188,13 @@ impl ItraceOptions {
                 }
                 'e' => {
                     options.errors = true;
+                    let without = flags(&mut rest);
+                    options.no_overflows |= without.contains('o');
+                    options.no_losses |= without.contains('l');
+                }
+                'd' => {
                     flags(&mut rest);
                 }
-                'd' => flags(&mut rest),
                 ' ' | ',' => {}
                 _ if OTHERS.contains(letter) => {}
                 _ => return Err(bad()),
@@ -160,32 +228,43 @@ fn count(rest: &mut &str) -> Option<Option<u32>> {
     }
 }
 
-/// Returns the number of operations after `i`. `None`: the text is wrong; `Some(None)`: it is a
-/// number of something else.
-fn period(rest: &mut &str) -> Option<Option<u64>> {
-    let Some(period) = number(rest)? else {
-        // perf's default is a time.
-        return Some(None);
+/// Returns the period after `i` or `y`. `None`: the text is wrong.
+fn period(rest: &mut &str) -> Option<(u64, PeriodUnit)> {
+    let Some(number) = number(rest)? else {
+        return Some((PERIOD, PeriodUnit::Nanoseconds));
     };
     *rest = rest.trim_start_matches([' ', ',']);
-    if let Some(behind) = rest.strip_prefix('i') {
-        *rest = behind;
-        return Some(Some(period));
-    }
-    for unit in ["t", "ms", "us", "ns"] {
-        if let Some(behind) = rest.strip_prefix(unit) {
+    let units = [
+        ("i", PeriodUnit::Instructions, 1),
+        ("t", PeriodUnit::Ticks, 1),
+        ("ms", PeriodUnit::Nanoseconds, 1_000_000),
+        ("us", PeriodUnit::Nanoseconds, 1000),
+        ("ns", PeriodUnit::Nanoseconds, 1),
+    ];
+    for (name, unit, factor) in units {
+        if let Some(behind) = rest.strip_prefix(name) {
             *rest = behind;
-            return Some(None);
+            return Some((number.checked_mul(factor)?, unit));
         }
     }
-    rest.is_empty().then_some(None)
+    // perf takes it for nanoseconds.
+    rest.is_empty().then_some((number, PeriodUnit::Nanoseconds))
 }
 
-/// Removes the flags of `e` and `d` from the start of `rest`: `+` or `-` and letters.
-fn flags(rest: &mut &str) {
+/// Removes the flags of `e` and `d` from the start of `rest`: `+` or `-` and letters. Returns those
+/// after `-`.
+fn flags<'a>(rest: &mut &'a str) -> &'a str {
+    let mut without = "";
     while let Some(behind) = rest.strip_prefix(['+', '-']) {
-        *rest = behind.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let is_minus = rest.starts_with('-');
+        let end = behind.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let size = behind.len().saturating_sub(end.len());
+        if is_minus {
+            without = behind.get(..size).unwrap_or_default();
+        }
+        *rest = end;
     }
+    without
 }
 
 #[cfg(test)]
@@ -195,20 +274,25 @@ mod tests {
     #[test]
     fn words_of_perf() {
         let of = |text| ItraceOptions::parse(text).expect("options");
-        let all = ItraceOptions {
-            errors: false,
-            ..ItraceOptions::all()
-        };
+        let all = ItraceOptions::all();
         assert_eq!(of("i1ibflmtaM").last_branches, Some(64));
-        assert_eq!(of("i1i,b f,m,t,a,M"), all);
+        assert_eq!(of("i100us,b f,m,t,a,M x w p o I").number, all.number);
         let expected = ItraceOptions {
             instructions: true,
             period: Some(10),
+            number: 10,
+            unit: PeriodUnit::Instructions,
             ..ItraceOptions::default()
         };
         assert_eq!(of("i10i"), expected);
         assert_eq!(of("i,10,i"), expected);
-        assert_eq!(of("i10ixwpoIq,d+e-l"), expected);
+        let more = of("i10ixwpoIqq,d+e-l e-ol g l4 Z A");
+        assert!(more.transactions && more.ptwrites && more.power && more.others);
+        assert!(more.interrupts && more.timeless && more.approximates);
+        assert!(more.no_overflows && more.no_losses && more.errors);
+        assert_eq!((more.quick, more.callchains), (2, Some(16)));
+        assert_eq!(of("y5t").unit, PeriodUnit::Ticks);
+        assert_eq!((of("i2ms").number, of("i").number), (2_000_000, 100_000));
         assert!(of("e+o-l").errors && !of("e").branches);
         assert!(of("c").calls && of("c").branches && !of("c").returns);
         assert_eq!(of("bs10").skip, Some(10));

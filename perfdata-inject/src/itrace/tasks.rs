@@ -86,6 +86,14 @@ impl Tasks {
         Ok(limits.check_metadata("threads", held as u64)?)
     }
 
+    /// Notes that a thread of a process runs on a CPU.
+    pub(super) fn run_task(&mut self, cpu: u32, task: Tid) {
+        if task.tid != NONE {
+            self.threads.find_or_add(Machine::HOST, &task);
+        }
+        self.run(cpu, task.tid);
+    }
+
     /// Notes that a thread runs on a CPU.
     pub(super) fn run(&mut self, cpu: u32, tid: u32) {
         if cpu != NONE {

@@ -28,6 +28,8 @@ pub(super) struct Traces {
     pub(super) clock: Option<TimeConv>,
     /// By the number of the buffer.
     pub(super) queues: Vec<Trace>,
+    /// Number of AUXTRACE records.
+    pieces: u64,
     file: Option<File>,
 }
 
@@ -64,6 +66,8 @@ struct TracePiece {
     offset: u64,
     /// Orders the pieces of all buffers; for Intel BTS, the value of the time stamp counter.
     reference: u64,
+    /// Its number among the pieces of all buffers, from 1.
+    number: u64,
 }
 
 /// The records of a piece of Intel BTS, read block by block.
@@ -98,6 +102,66 @@ impl BtsReader {
         }
     }
 }
+
+/// A part of the trace data of a buffer.
+#[derive(Debug)]
+pub(super) struct TracePart {
+    pub(super) bytes: Vec<u8>,
+    /// Whether it is the first one.
+    pub(super) is_first: bool,
+    /// Reference and number of its piece.
+    pub(super) reference: u64,
+    pub(super) number: u64,
+}
+
+/// The trace data of a buffer, read part by part.
+#[derive(Debug)]
+pub(super) struct TraceReader {
+    queue: usize,
+    piece: usize,
+    /// Number of bytes of the piece that were read.
+    read: u64,
+    has_begun: bool,
+}
+
+impl TraceReader {
+    pub(super) fn new(queue: usize) -> Self {
+        TraceReader {
+            queue,
+            piece: 0,
+            read: 0,
+            has_begun: false,
+        }
+    }
+
+    /// Returns the next part; `None` at the end.
+    pub(super) fn next(&mut self, traces: &Traces) -> Result<Option<TracePart>> {
+        loop {
+            let queue = traces.queues.get(self.queue);
+            let Some(piece) = queue.and_then(|queue| queue.pieces.get(self.piece)) else {
+                return Ok(None);
+            };
+            let left = piece.size.saturating_sub(self.read);
+            if left == 0 {
+                (self.piece, self.read) = (self.piece.saturating_add(1), 0);
+                continue;
+            }
+            let size = usize::try_from(left).map_or(PART, |left| left.min(PART));
+            let mut bytes = vec![0; size];
+            traces.read_at(&mut bytes, piece.start.saturating_add(self.read))?;
+            self.read = self.read.saturating_add(size as u64);
+            return Ok(Some(TracePart {
+                bytes,
+                is_first: !std::mem::replace(&mut self.has_begun, true),
+                reference: piece.reference,
+                number: piece.number,
+            }));
+        }
+    }
+}
+
+/// Number of bytes of a part.
+const PART: usize = 256 << 10;
 
 /// Number of bytes of Intel BTS that are read at once: whole records.
 const BTS_BLOCK: usize = BtsRecord::SIZE << 10;
@@ -180,15 +244,22 @@ impl Traces {
                 ..Trace::default()
             });
         }
+        self.pieces = self.pieces.saturating_add(1);
         if let Some(queue) = self.queues.get_mut(at) {
             queue.pieces.push(TracePiece {
                 start,
                 size: 0,
                 offset: body.offset,
                 reference: body.reference,
+                number: self.pieces,
             });
         }
         Ok(at)
+    }
+
+    /// Returns whether a buffer was written more than once.
+    pub(super) fn has_several_pieces(&self) -> bool {
+        self.queues.iter().any(|queue| queue.pieces.len() > 1)
     }
 
     fn learn(&mut self, raw: &RawRecord<'_>) -> Result<()> {

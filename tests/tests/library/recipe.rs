@@ -268,6 +268,7 @@ fn conflicts_are_values() {
                 recipe.traces = Some(perfdata_recipe::Traces {
                     samples: Some(perfdata_inject::itrace::ItraceOptions::all()),
                     strip: false,
+                    unverified: false,
                 });
                 recipe.build_ids = Some(AddBuildIds::new(Objects::Hit, Storage::Table));
                 recipe.to = Some(ContainerKind::Pipe);

@@ -10,6 +10,7 @@ mod folded_perf;
 mod inject_words_perf;
 mod inlines_perf;
 mod itrace_bts_perf;
+mod itrace_intel_pt_perf;
 mod itrace_perf;
 mod jit_live_perf;
 mod jit_perf;
