@@ -15,6 +15,8 @@ pub mod limits;
 mod merge;
 mod off_cpu;
 mod output;
+#[cfg(feature = "columns")]
+mod recorded_at;
 mod sanitize;
 mod slice;
 mod split;

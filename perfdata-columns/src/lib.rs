@@ -55,6 +55,7 @@
 
 mod batches;
 mod clock;
+mod date;
 mod dictionary;
 mod error;
 mod frames;
@@ -74,12 +75,13 @@ pub use arrow_array::RecordBatch;
 pub use arrow_schema::SchemaRef;
 pub use batches::SampleBatches;
 pub use clock::WallClock;
+pub use date::{DateSource, RecordedAt};
 pub use error::{Error, Result};
 pub use id::{RecordingId, recording_id};
 pub use machine::metadata;
 pub use options::Options;
 #[cfg(feature = "parquet")]
-pub use parquet::{ParquetFile, ParquetTables};
+pub use parquet::{BrokenRecording, FileStamp, ParquetFile, ParquetTables, is_known_broken};
 pub use partition::{ENDING, Partition};
 pub use schema::{Column, Kind, SCHEMA_KEY, SCHEMA_VERSION, SampleColumn, Table, sample_schema};
 pub use stream::ArrowStream;

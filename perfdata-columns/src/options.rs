@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::date::RecordedAt;
 use crate::schema::SampleColumn;
 
 /// Maximum number of rows in a batch by default.
@@ -22,6 +23,7 @@ pub struct Options {
     pub(crate) batch_rows: usize,
     pub(crate) recording: Option<Arc<str>>,
     pub(crate) file: Option<String>,
+    pub(crate) recorded: Option<RecordedAt>,
     pub(crate) offsets: bool,
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
@@ -54,6 +56,7 @@ impl Default for Options {
             batch_rows: BATCH_ROWS,
             recording: None,
             file: None,
+            recorded: None,
             offsets: false,
             inlines: false,
             lines: false,
@@ -127,6 +130,13 @@ impl Options {
             file: Some(crate::machine::text(name)),
             ..self
         }
+    }
+
+    /// Returns the options with the time at which the recording was made, for the table
+    /// `recordings`. It counts if the recording itself does not contain its time (CLOCK_DATA).
+    #[must_use]
+    pub fn with_recorded_at(self, recorded: Option<RecordedAt>) -> Self {
+        Options { recorded, ..self }
     }
 
     /// Returns the options with `inlines`, which says whether the symbolizer finds inlined

@@ -45,8 +45,8 @@ impl Partition {
         }
     }
 
-    /// Returns the path of a table's file for the recording `id`. The table `recordings` is not
-    /// divided.
+    /// Returns the path of a table's file for the recording `id`. The tables `recordings` and
+    /// `broken` are not divided.
     pub fn path_of(&self, table: &Table, id: &str) -> String {
         self.path_of_name(&table.name(), id)
     }
@@ -54,7 +54,10 @@ impl Partition {
     /// Returns the path of the file of the table called `table`, as [`path_of`](Self::path_of).
     pub fn path_of_name(&self, table: &str, id: &str) -> String {
         let Partition { date, host } = self;
-        if table == Table::Recordings.name() {
+        if [Table::Recordings, Table::Broken]
+            .iter()
+            .any(|whole| table == whole.name())
+        {
             return format!("{table}/{id}{ENDING}");
         }
         format!("{table}/date={date}/{}/{id}{ENDING}", folder_of_host(host))

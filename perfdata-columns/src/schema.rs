@@ -233,6 +233,21 @@ columns! {
         "lost_samples" Int64 "number of lost samples (LOST_SAMPLES)",
         "symbols" Text "none, or perf-rules: the rules by which names were searched",
         "exporter" Text "version of perfconv",
+        "recorded_at" Timestamp "time of day of the recording, whose date is that of the partition",
+        "date_source" Text "where this time comes from: clock (the first sample, by CLOCK_DATA), header (CLOCK_DATA without samples), option (`--recorded-at`), name (`--recorded-at-name`) or mtime (the last change of the file)",
+    }
+}
+
+columns! {
+    BROKEN {
+        "path" Text "absolute path of the recording",
+        "size" Int64 "its size in bytes when it was read",
+        "mtime" Timestamp "time of its last change",
+        "error" Text "text of the error",
+        "status" Int32 "exit status of the error: 1 if the recording is invalid or was refused, 2 for an error of the system",
+        "retry" Bool "whether the next run tries again although the file has not changed",
+        "tried" Timestamp "time of the attempt",
+        "exporter" Text "version of perfconv",
     }
 }
 
@@ -387,6 +402,8 @@ pub enum Table {
     Samples,
     /// The recording and its feature sections with one value: one row.
     Recordings,
+    /// A recording that could not be exported: one row, in a directory of many recordings.
+    Broken,
     /// All fields of the feature sections.
     Features,
     /// The events.
@@ -406,7 +423,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// All tables except those of tracepoints.
+    /// All tables of a recording except those of tracepoints.
     pub const FIXED: [Table; 9] = [
         Table::Samples,
         Table::Recordings,
@@ -425,6 +442,7 @@ impl Table {
         match self {
             Table::Samples => "samples".into(),
             Table::Recordings => "recordings".into(),
+            Table::Broken => "broken".into(),
             Table::Features => "features".into(),
             Table::Events => "events".into(),
             Table::Mappings => "mappings".into(),
@@ -441,6 +459,7 @@ impl Table {
         match self {
             Table::Samples => SAMPLES,
             Table::Recordings => RECORDINGS,
+            Table::Broken => BROKEN,
             Table::Features => FEATURES,
             Table::Events => EVENTS,
             Table::Mappings => MAPPINGS,

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use clap::{Args, ValueHint};
 use perfdata_columns::SampleColumn;
 
+use super::recorded_at::{NamePattern, TimeOfDay};
+
 /// Heading of these options.
 const COLUMNS: &str = "Columns";
 
@@ -28,6 +30,31 @@ pub struct ColumnArgs {
     #[arg(long, value_name = "N", requires = "append_to", hide_short_help = true)]
     #[arg(help_heading = COLUMNS)]
     pub jobs: Option<NonZeroUsize>,
+    /// Recordings without CLOCK_DATA were made at TIME, such as 2026-11-27T10:00:00Z or 2026-11-27
+    ///
+    /// --append-to divides recordings by their date. That of a recording without CLOCK_DATA is
+    /// otherwise the date on which the file was changed last, which copies often lose.
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "append_to",
+        hide_short_help = true
+    )]
+    #[arg(conflicts_with = "recorded_at_name", help_heading = COLUMNS)]
+    pub recorded_at: Option<TimeOfDay>,
+    /// Take the time of recordings without CLOCK_DATA from their names, such as %Y%m%d-%H%M%S
+    ///
+    /// The name of the file contains PATTERN somewhere: %Y (4 digits), %m, %d, %H, %M, %S (2 digits
+    /// each) or %s (seconds since 1970), and %z (Z or +0100); without it, the time is UTC. A name
+    /// without such a time is noted.
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        requires = "append_to",
+        hide_short_help = true
+    )]
+    #[arg(help_heading = COLUMNS)]
+    pub recorded_at_name: Option<NamePattern>,
 }
 
 /// A choice of columns.

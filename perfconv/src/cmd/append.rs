@@ -8,10 +8,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use perfdata_columns::{ENDING, ParquetTables, Partition, Table};
+use perfdata_columns::{DateSource, ENDING, ParquetTables, Partition, RecordedAt, Table};
 use perfdata_core::read::Limits;
 use perfdata_recipe::Exported;
 
+use super::broken::BrokenRow;
 use super::columns::{Opened, STANDARD, id_of, threads_of};
 use super::export::{of_args, tell};
 use super::{Outcome, Several, open, open_unseen};
@@ -26,6 +27,8 @@ enum Appended {
     Added(Exported),
     /// The recording was there.
     Known,
+    /// The recording could not be exported, and has not changed.
+    Broken,
 }
 
 /// Adds the tables of all recordings to `folder`. Recordings that cannot be exported are reported
@@ -64,7 +67,7 @@ pub fn run(
             while !is_over.load(Ordering::Relaxed)
                 && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
             {
-                let result = append_one(args, path, folder, limits, messages, jobs == 1);
+                let result = append_or_list(args, path, folder, limits, messages, jobs == 1);
                 if sender.send((path, result)).is_err() {
                     return;
                 }
@@ -84,6 +87,13 @@ pub fn run(
                 Ok(Appended::Known) => {
                     total.known = total.known.saturating_add(1);
                     messages.detail(format_args!("{}: already there", path.display()));
+                }
+                Ok(Appended::Broken) => {
+                    total.broken = total.broken.saturating_add(1);
+                    messages.detail(format_args!(
+                        "{}: broken, and unchanged since the last attempt",
+                        path.display()
+                    ));
                 }
                 Ok(Appended::Added(exported)) => {
                     if !several.are_many() {
@@ -110,7 +120,7 @@ pub fn run(
     if let Some(error) = fatal {
         return Err(error);
     }
-    if several.are_many() || total.known > 0 {
+    if several.are_many() || total.known > 0 || total.broken > 0 {
         total.tell(start, messages);
     }
     Ok(outcome)
@@ -123,6 +133,35 @@ fn is_of_folder(error: &Error, folder: &Path) -> bool {
         Error::Usage(_) => true,
         _ => false,
     }
+}
+
+/// Adds the tables of a recording. If that fails, the recording is listed in the table `broken`, and
+/// only tried again when it has changed.
+fn append_or_list(
+    args: &ExportArgs,
+    path: &Path,
+    folder: &Path,
+    limits: Limits,
+    messages: Messages,
+    is_alone: bool,
+) -> Result<Appended> {
+    let row = BrokenRow::of(path, folder);
+    if let Some(row) = &row
+        && !args.output.force
+        && row.is_known()
+    {
+        return Ok(Appended::Broken);
+    }
+    let result = append_one(args, path, folder, limits, messages, is_alone);
+    let Some(row) = row else {
+        return result;
+    };
+    match &result {
+        Ok(_) => row.remove()?,
+        Err(error) if !is_of_folder(error, folder) => row.add(error, !args.output.no_sync)?,
+        Err(_) => {}
+    }
+    result
 }
 
 /// Adds the tables of a recording.
@@ -152,12 +191,23 @@ fn append_one(
     export.allow_empty = true;
     let mut opened = Opened::new(args, path, input, Some(id.clone()), &export)?;
     opened.threads = threads;
+    opened.set_recorded_at(recorded_at(args, path, modified));
     let set = FileSet::create(folder)?.synced(!args.output.no_sync);
     let tables = ParquetTables::new(threads, |table| {
         Ok(Box::new(BufWriter::new(set.file(&table.name())?)))
     });
     let (exported, summary) = opened.write_tables(tables.with_host_in_path(true), folder)?;
-    let time = summary.wall.or_else(|| micros(modified));
+    if args.columns.recorded_at_name.is_some()
+        && summary
+            .recorded
+            .is_none_or(|recorded| recorded.source == DateSource::Modified)
+    {
+        messages.note(format_args!(
+            "{}: the name does not contain the time; the date is that of the file's last change",
+            path.display()
+        ));
+    }
+    let time = summary.recorded.map(|recorded| recorded.micros);
     let partition = Partition::new(time, summary.host.as_deref());
     let path_of = |table: &str| PathBuf::from(partition.path_of_name(table, &id));
     let stale = |root: &Path| stale(root, &partition, &id);
@@ -168,8 +218,24 @@ fn append_one(
     })
 }
 
+/// Returns when a recording was made that does not contain its time.
+fn recorded_at(args: &ExportArgs, path: &Path, modified: Option<SystemTime>) -> Option<RecordedAt> {
+    let from = |source| move |micros| RecordedAt { micros, source };
+    if let Some(time) = args.columns.recorded_at {
+        return Some(from(DateSource::Option)(time.0));
+    }
+    if let Some(pattern) = &args.columns.recorded_at_name {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let time = pattern.time_in(name.as_encoded_bytes());
+        if time.is_some() {
+            return time.map(from(DateSource::Name));
+        }
+    }
+    micros(modified).map(from(DateSource::Modified))
+}
+
 /// Returns a time of the file system in microseconds since 1970 (UTC).
-fn micros(time: Option<SystemTime>) -> Option<i64> {
+pub(super) fn micros(time: Option<SystemTime>) -> Option<i64> {
     let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_micros()).ok()
 }
@@ -237,6 +303,7 @@ struct Total {
     recordings: u64,
     known: u64,
     failed: u64,
+    broken: u64,
     samples: u64,
     frames: u64,
     unnamed: u64,
@@ -252,7 +319,11 @@ impl Total {
     }
 
     fn tell(&self, start: Instant, messages: Messages) {
-        let more = [(self.known, "already there"), (self.failed, "skipped")];
+        let more = [
+            (self.known, "already there"),
+            (self.failed, "skipped"),
+            (self.broken, "broken as before"),
+        ];
         let more = more.iter().filter(|(count, _)| *count > 0);
         let more: String = more
             .map(|(count, what)| format!(", {count} {what}"))

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use perfdata_columns::{
-    ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordBatch, RecordingId,
+    ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordBatch, RecordedAt, RecordingId,
     SampleBatches, Summary, export_tables,
 };
 use perfdata_core::read::Limits;
@@ -147,6 +147,11 @@ impl Opened {
             // Without any, the calling thread encodes.
             threads: threads_of(export.recipe.limits),
         })
+    }
+
+    /// Sets when the recording was made, which counts if the recording does not contain it.
+    pub fn set_recorded_at(&mut self, recorded: Option<RecordedAt>) {
+        self.options = std::mem::take(&mut self.options).with_recorded_at(recorded);
     }
 
     /// Writes the samples to a Parquet file.

@@ -4,6 +4,8 @@ mod about;
 #[cfg(feature = "columns")]
 mod append;
 #[cfg(feature = "columns")]
+mod broken;
+#[cfg(feature = "columns")]
 mod columns;
 mod completions;
 mod convert;

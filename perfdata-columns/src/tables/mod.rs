@@ -16,6 +16,7 @@ use perfdata_core::read::RecordSource;
 use perfdata_export::{Report, ResolvedSamples, Symbolizer, Tables};
 use perfdata_session::{DsoKind, Samples, Session};
 
+use crate::date::{DateSource, RecordedAt};
 use crate::error::Result;
 use crate::machine::{RecordingFacts, exporter, symbols_text, text};
 use crate::options::Options;
@@ -54,9 +55,10 @@ pub struct Summary {
     pub metadata: Vec<(String, String)>,
     /// The host name, if the recording contains it.
     pub host: Option<String>,
-    /// The time of the first sample in microseconds since 1970 (UTC), if the recording contains
-    /// CLOCK_DATA; without samples, that of CLOCK_DATA.
-    pub wall: Option<i64>,
+    /// When the recording was made: the time of the first sample if the recording contains
+    /// CLOCK_DATA, without samples that of CLOCK_DATA, and otherwise that of
+    /// [`Options::with_recorded_at`].
+    pub recorded: Option<RecordedAt>,
 }
 
 /// The side tables.
@@ -190,10 +192,15 @@ pub fn export_tables<S: RecordSource>(
     push_modules(resolved.tables(), &mut side);
     push_threads(resolved.samples().session(), &mut side);
     let metadata = machine.metadata(options.recording.as_deref(), has_symbols);
-    let wall = machine.clock.and_then(|clock| {
-        let first = times.map_or(clock.clock, |(first, _)| first);
-        clock.micros(first)
+    let by_clock = machine.clock.and_then(|clock| {
+        let (time, source) = match times {
+            Some((first, _)) => (first, DateSource::Clock),
+            None => (clock.clock, DateSource::Header),
+        };
+        let micros = clock.micros(time)?;
+        Some(RecordedAt { micros, source })
     });
+    let recorded = by_clock.or(options.recorded);
     let facts = Facts {
         container: container_name(layout),
         file: options.file.as_deref(),
@@ -203,6 +210,7 @@ pub fn export_tables<S: RecordSource>(
         lost_samples: records.lost_samples,
         samples: builder.rows(),
         has_symbols,
+        recorded,
     };
     let host = machine.host.clone();
     let report = resolved.finish();
@@ -225,7 +233,7 @@ pub fn export_tables<S: RecordSource>(
         report,
         metadata,
         host,
-        wall,
+        recorded,
     })
 }
 
@@ -239,6 +247,7 @@ struct Facts<'a> {
     lost_samples: u64,
     samples: u64,
     has_symbols: bool,
+    recorded: Option<RecordedAt>,
 }
 
 fn container_name(layout: &ContainerLayout) -> &'static str {
@@ -295,6 +304,8 @@ fn push_recording(
             facts.lost_samples.into(),
             Cell::Text(symbols_text(facts.has_symbols)),
             Cell::Text(&exporter),
+            facts.recorded.map(|recorded| recorded.micros).into(),
+            facts.recorded.map(|recorded| recorded.source.name()).into(),
         ],
     );
 }

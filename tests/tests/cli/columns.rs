@@ -260,7 +260,10 @@ fn recordings_are_added_once() {
     assert_eq!(all_rows(&fleet.join("tracepoints")), counts[1]);
     let is_partition = |path: &PathBuf| {
         let text = path.to_string_lossy();
-        text.starts_with("recordings/") || (text.contains("/date=20") && text.contains("/host="))
+        ["recordings/", "broken/"]
+            .iter()
+            .any(|table| text.starts_with(table))
+            || (text.contains("/date=20") && text.contains("/host="))
     };
     assert!(found.iter().all(is_partition), "{found:?}");
     // The time of day is in the recording: the date does not depend on the file.
@@ -307,6 +310,166 @@ fn recordings_are_added_once() {
     assert!(forced.success(), "{}", forced.stderr);
     let rest = counts.iter().sum::<i64>() - counts[0] + 1;
     assert_eq!(all_rows(&fleet.join("samples")), rest);
+}
+
+/// Returns the values of a column of text in all files below a folder.
+fn texts_of(folder: &Path, column: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for path in files(folder) {
+        let file = File::open(folder.join(path)).expect("a file");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        for row in reader.get_row_iter(None).expect("rows") {
+            let row = row.expect("a row");
+            let (_, field) = row
+                .get_column_iter()
+                .find(|(name, _)| *name == column)
+                .expect("the column");
+            found.insert(field.to_string().trim_matches('"').to_owned());
+        }
+    }
+    found
+}
+
+/// A recording that cannot be read is listed, and only tried again when it has changed.
+#[test]
+fn broken_recordings_are_listed() {
+    let folder = folder_of(&[CALLCHAINS]);
+    let at = folder.path();
+    let good = fs::read(at.join("a.data")).expect("a fixture");
+    fs::write(at.join("bad.data"), &good[..200]).expect("a file");
+    fs::write(at.join("other.data"), "no recording").expect("a file");
+    let append = |words: &str| {
+        let export = "perfconv export --no-symbols --append-to fleet";
+        in_shell(at, &format!("{export} {words}"))
+    };
+    let broken = at.join("fleet/broken");
+    let first = append("*.data");
+    assert_eq!(status(&first), Some(1), "{}", first.stderr);
+    assert_eq!(all_rows(&broken), 2);
+    let path = |name: &str| {
+        let path = at.canonicalize().expect("a folder").join(name);
+        path.to_str().expect("a name").to_owned()
+    };
+    let names = ["bad.data", "other.data"].map(path);
+    assert_eq!(texts_of(&broken, "path"), BTreeSet::from(names));
+    assert_eq!(
+        texts_of(&broken, "size"),
+        ["12", "200"].map(String::from).into()
+    );
+    assert_eq!(texts_of(&broken, "status"), ["1".to_owned()].into());
+    assert_eq!(texts_of(&broken, "retry"), ["false".to_owned()].into());
+    for error in texts_of(&broken, "error") {
+        assert!(first.stderr.contains(&error), "{error}: {}", first.stderr);
+    }
+    // They are not tried again, also under another name.
+    let listed = files(&broken);
+    let again = append("*.data ./bad.data");
+    assert!(again.success(), "{}", again.stderr);
+    let expected = "0 recordings added, 1 already there, 3 broken as before";
+    assert!(again.stderr.contains(expected), "{}", again.stderr);
+    assert_eq!(again.stderr.lines().count(), 1, "{}", again.stderr);
+    let alone = append("other.data");
+    assert!(
+        alone.success() && alone.stderr.contains("1 broken"),
+        "{}",
+        alone.stderr
+    );
+    assert_eq!(status(&append("-f *.data")), Some(1));
+    // Another time or size is another recording. Several processes may find out.
+    let changed = in_shell(
+        at,
+        "touch -d 2026-11-01T12:00:00Z bad.data; echo >> other.data
+        for n in 1 2 3; do
+            perfconv export -q --no-symbols *.data --append-to fleet 2> $n.log & pids=\"$pids $!\"
+        done
+        for pid in $pids; do wait $pid; echo $?; done; cat *.log >&2",
+    );
+    assert!(changed.stdout.contains('1'), "{}", changed.stdout);
+    assert!(changed.stderr.contains("bad.data: "), "{}", changed.stderr);
+    assert_eq!(files(&broken), listed);
+    assert_eq!(
+        texts_of(&broken, "size"),
+        ["13", "200"].map(String::from).into()
+    );
+    assert!(append("*.data").success());
+    // A repaired one is no longer listed.
+    fs::write(at.join("bad.data"), &good).expect("a file");
+    assert!(append("*.data").success());
+    assert_eq!(texts_of(&broken, "path"), [path("other.data")].into());
+    assert_eq!(all_rows(&at.join("fleet/recordings")), 1);
+    // A corrupt row says nothing.
+    let hidden = in_shell(at, "printf x > fleet/broken/$(basename fleet/broken/*)");
+    assert!(hidden.success());
+    assert_eq!(status(&append("other.data")), Some(1));
+    assert_eq!(all_rows(&broken), 1);
+}
+
+/// The date is that of the recording, if it contains one, and not that of a copy.
+#[test]
+fn dates_come_from_the_best_source() {
+    let folder = folder_of(&[CALLCHAINS, "6.1-s390x-file-clockmono"]);
+    let at = folder.path();
+    let date_of = |words: &str| {
+        let commands = format!(
+            "rm -rf fleet; touch -d 2020-02-02T12:00:00Z *.data
+            perfconv export --no-symbols --append-to fleet {words}"
+        );
+        let output = in_shell(at, &commands);
+        assert!(output.success(), "{words}: {}", output.stderr);
+        let source = texts_of(&at.join("fleet/recordings"), "date_source");
+        let names = fs::read_dir(at.join("fleet/events")).expect("a folder");
+        let names = names.map(|entry| entry.expect("a name").file_name());
+        let dates: Vec<String> = names
+            .map(|name| name.to_string_lossy().replace("date=", ""))
+            .collect();
+        let source: Vec<String> = source.into_iter().collect();
+        (dates.join(" "), source.join(" "), output.stderr)
+    };
+    fs::copy(at.join("a.data"), at.join("web1-20261127-235959.data")).expect("a copy");
+    let pattern = "--recorded-at-name %Y%m%d-%H%M%S";
+    for (words, date, source) in [
+        ("a.data".to_owned(), "2020-02-02", "mtime"),
+        (
+            "a.data --recorded-at 2026-11-27".into(),
+            "2026-11-27",
+            "option",
+        ),
+        (
+            "a.data --recorded-at 2026-11-27T23:30:00-01:00".into(),
+            "2026-11-28",
+            "option",
+        ),
+        (format!("web1*.data {pattern}"), "2026-11-27", "name"),
+        (format!("web1*.data {pattern}%z"), "2020-02-02", "mtime"),
+        (format!("a.data {pattern}"), "2020-02-02", "mtime"),
+    ] {
+        let found = date_of(&words);
+        assert_eq!(
+            (found.0.as_str(), found.1.as_str()),
+            (date, source),
+            "{words}"
+        );
+        let is_noted = found.2.contains("does not contain the time");
+        assert_eq!(
+            is_noted,
+            words.contains("name") && source == "mtime",
+            "{}",
+            found.2
+        );
+    }
+    // The recording contains its time.
+    let own = date_of("b.data");
+    assert_eq!(own.1, "clock");
+    let named = date_of("b.data --recorded-at 2026-01-01");
+    assert_eq!((&named.0, &named.1), (&own.0, &own.1));
+    for words in [
+        "--recorded-at soon",
+        "--recorded-at-name %H",
+        "--recorded-at 2026-01-01 -o b",
+    ] {
+        let output = in_shell(at, &format!("perfconv export a.data {words}"));
+        assert_eq!(status(&output), Some(2), "{words}: {}", output.stderr);
+    }
 }
 
 /// A run that was killed leaves nothing with a final name.
