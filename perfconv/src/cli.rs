@@ -1,6 +1,7 @@
 //! The command line: parsing, help, manual pages and completions are generated from its definition.
 
 mod abbreviations;
+mod bundle;
 mod callchains;
 mod choices;
 #[cfg(feature = "columns")]
@@ -23,6 +24,7 @@ mod split;
 mod thin;
 mod words;
 
+pub use bundle::{BundleArgs, UnbundleArgs};
 pub use callchains::{CallchainArgs, READS_OBJECTS};
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 #[cfg(feature = "columns")]
@@ -263,6 +265,8 @@ impl Cli {
             Some(Command::Dump(args)) => args.input.all(),
             Some(Command::Verify(args)) => &args.input,
             Some(Command::ExtractAux(args)) => args.input.all(),
+            Some(Command::Bundle(args)) => args.input.all(),
+            Some(Command::Unbundle(args)) => args.input.all(),
             Some(Command::Export(args)) => &args.input,
             Some(Command::Recover(args)) => args.convert.input.all(),
             Some(Command::Split(args)) => args.convert.input.all(),
@@ -350,6 +354,15 @@ pub enum Command {
     /// Writes a file of raw bytes for each CPU or thread, and an index for decoders.
     #[command(after_long_help = examples::EXTRACT_AUX)]
     ExtractAux(ExtractAuxArgs),
+    /// Pack a recording with the objects that name its functions
+    ///
+    /// Made on the recorded machine, the bundle shows the same names everywhere: every command that
+    /// reads a recording also reads a bundle.
+    #[command(after_long_help = examples::BUNDLE)]
+    Bundle(BundleArgs),
+    /// Unpack a bundle to a recording and a folder that perf reads
+    #[command(after_long_help = examples::UNBUNDLE)]
+    Unbundle(UnbundleArgs),
     /// Show the manual page of perfconv or of a command
     #[command(after_long_help = examples::MAN)]
     Man(ManArgs),

@@ -4,6 +4,7 @@
 //! input either has the bytes that it had when it was opened, or reading it fails.
 
 mod background_writer;
+mod bundle;
 mod directory;
 mod file_set;
 mod filtered;
@@ -19,6 +20,7 @@ mod same;
 mod skim;
 pub(crate) mod spool;
 
+pub use bundle::InputBundle;
 pub use directory::Directory;
 pub use input::{BoxedSource, Input};
 pub use output::{Complete, Output};

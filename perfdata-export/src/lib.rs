@@ -88,8 +88,8 @@ pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use otlp::Otlp;
 pub use perfdata_symbols::{
-    Evidence, HidingSetting, Reason, Sources, Spelling, Symbolizer, Unresolved, Verified,
-    WithoutDebugInfo,
+    BundleFolder, Evidence, HidingSetting, Reason, Sources, Spelling, Symbolizer, Unresolved,
+    Verified, WithoutDebugInfo,
 };
 pub use perfdata_tracepoint::Like;
 pub use pprof::Pprof;

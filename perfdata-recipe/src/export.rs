@@ -102,7 +102,12 @@ impl Export {
     /// # Errors
     /// The input cannot be read or converted.
     pub fn open(&self, input: Input) -> Result<OpenExport> {
-        let sources = self.sources.clone().with_recorded_until(input.modified());
+        let mut sources = self.sources.clone().with_recorded_until(input.modified());
+        if (self.symbols || self.unwind)
+            && let Some(folder) = input.bundle_folder()?
+        {
+            sources = sources.with_bundle(Some(folder));
+        }
         let symbols = self.symbols.then(|| {
             Symbolizer::new(sources.clone())
                 .with_inlines(self.inlines)

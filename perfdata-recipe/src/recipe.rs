@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use perfdata_convert::error::Result;
-use perfdata_convert::io::{Input, Output, OutputDirectory};
+use perfdata_convert::io::{Input, InputBundle, Output, OutputDirectory};
 use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage, Summary, to_directory};
 use perfdata_convert::recover::{
     Recover, Recovery, convert_recovered, convert_recovered_to_directory,
@@ -86,6 +86,8 @@ pub struct Recipe {
     pub unknown: Unknown,
     /// A folder with the files of the recorded machine; by default `/`.
     pub sysroot: Option<PathBuf>,
+    /// The bundle of the recording. What runs a recipe on an input takes that of the input.
+    pub bundle: Option<InputBundle>,
     /// The limits of readers, and the number of threads.
     pub limits: Limits,
     /// Whether written files are forced to the disk.
@@ -117,6 +119,7 @@ impl Default for Recipe {
             to: None,
             unknown: Unknown::default(),
             sysroot: None,
+            bundle: None,
             limits: Limits::default(),
             sync: true,
         }
@@ -292,6 +295,11 @@ impl Recipe {
     fn push_steps(&self, stages: &mut Vec<Box<dyn Stage>>) -> Result<()> {
         let threads = self.limits.threads();
         let sysroot = self.sysroot.as_deref();
+        let unwinds = matches!(self.user_stacks, Some(UserStacks::Unwind(_)));
+        let bundle = match &self.bundle {
+            Some(bundle) if unwinds || self.traces.is_some() => Some(bundle.folder()?),
+            _ => None,
+        };
         if let Some(source) = &self.features_from {
             stages.push(Box::new(source.stage(self.limits)?));
         }
@@ -307,7 +315,7 @@ impl Recipe {
             stages.push(Box::new(Sort::new()));
         }
         if let Some(traces) = self.traces {
-            stages.push(Box::new(traces.stage(sysroot)));
+            stages.push(Box::new(traces.stage(sysroot, bundle.clone())));
         }
         if let Some(code) = &self.code {
             let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync);
@@ -326,7 +334,7 @@ impl Recipe {
         }
         if let Some(stacks) = &self.user_stacks {
             let max_stack = self.thin.max_stack;
-            let stage = stacks.stage(sysroot, max_stack, self.adds_dumps(), threads);
+            let stage = stacks.stage(sysroot, bundle, max_stack, self.adds_dumps(), threads);
             stages.push(Box::new(stage));
         }
         if let Some(options) = self.off_cpu {
@@ -336,7 +344,8 @@ impl Recipe {
             stages.push(Box::new(SchedStat::new()));
         }
         if let Some(build_ids) = &self.build_ids {
-            stages.push(Box::new(build_ids.stage(sysroot)));
+            let known = self.bundle.as_ref().map(InputBundle::build_ids);
+            stages.push(Box::new(build_ids.stage(sysroot, known.transpose()?)));
         }
         if let Some(thin) = self.thin.stage() {
             stages.push(Box::new(thin));
@@ -383,13 +392,25 @@ impl Recipe {
     /// # Errors
     /// As [`stages`](Self::stages) and [`Conversion::run_on`]. There is no output then.
     pub fn convert(&self, input: Input, output: Output) -> Result<Summary> {
-        let (recipe, input, first) = self.after_off_cpu(input.limited_by(self.limits))?;
+        let recipe = self.of(&input);
+        let (recipe, input, first) = recipe.after_off_cpu(input.limited_by(self.limits))?;
         let output = output.synced(self.sync);
         let summary = recipe.conversion()?.run_on(input, output)?;
         Ok(match first {
             Some(first) => summary.after(first),
             None => summary,
         })
+    }
+
+    /// Returns the recipe with the bundle of `input`.
+    fn of(&self, input: &Input) -> Cow<'_, Recipe> {
+        match input.bundle() {
+            Some(bundle) => Cow::Owned(Recipe {
+                bundle: Some(bundle.clone()),
+                ..self.clone()
+            }),
+            None => Cow::Borrowed(self),
+        }
     }
 
     /// Adds off-CPU samples before other samples are selected, if the recipe does both. Returns the
@@ -424,7 +445,8 @@ impl Recipe {
         self.check_in_one_pass()?;
         let output = output.synced(self.sync);
         let input = input.limited_by(self.limits);
-        to_directory::convert(input, output, || self.stages())
+        let recipe = self.of(&input);
+        to_directory::convert(input, output, || recipe.stages())
     }
 
     /// Returns the recording that the conversion makes of `input`, to be read instead of written,
@@ -433,7 +455,8 @@ impl Recipe {
     /// # Errors
     /// As [`stages`](Self::stages) and [`Conversion::read`].
     pub fn read(&self, input: Input) -> Result<(Converted, Ending)> {
-        let (recipe, input, first) = self.after_off_cpu(input.limited_by(self.limits))?;
+        let recipe = self.of(&input);
+        let (recipe, input, first) = recipe.after_off_cpu(input.limited_by(self.limits))?;
         let (converted, ending) = Conversion::new(recipe.stages()?).read(input)?;
         Ok((
             converted,
@@ -456,9 +479,10 @@ impl Recipe {
         let to = self.to.unwrap_or(ContainerKind::File);
         let split = Split::new(by).with_select(select).to(to);
         let (input, output) = (input.limited_by(self.limits), output.synced(self.sync));
+        let recipe = self.of(&input);
         split.run(input, output, || {
             let mut stages = Vec::new();
-            self.push_steps(&mut stages)?;
+            recipe.push_steps(&mut stages)?;
             Ok(stages)
         })
     }
@@ -471,7 +495,7 @@ impl Recipe {
     /// output then.
     pub fn recover(&self, recover: &Recover, input: Input, output: Output) -> Result<Recovery> {
         let (input, output) = (input.limited_by(self.limits), output.synced(self.sync));
-        let conversion = self.conversion()?;
+        let conversion = self.of(&input).conversion()?;
         if conversion.stages.is_empty() && self.to.is_none() {
             return recover.run(input, output);
         }
@@ -492,8 +516,9 @@ impl Recipe {
     ) -> Result<Recovery> {
         self.check_in_one_pass()?;
         let (input, output) = (input.limited_by(self.limits), output.synced(self.sync));
+        let recipe = self.of(&input);
         recover.run_and(input, |recovered| {
-            convert_recovered_to_directory(recovered, output, || self.stages())
+            convert_recovered_to_directory(recovered, output, || recipe.stages())
         })
     }
 }

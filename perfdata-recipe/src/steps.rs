@@ -9,13 +9,14 @@ use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
 use perfdata_edit::thin::{StackSize, Thin};
-use perfdata_export::{Reason, Sources};
+use perfdata_export::{BundleFolder, Reason, Sources};
 use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_inject::callchains::Callchains;
 use perfdata_inject::itrace::{Itrace, ItraceOptions};
 use perfdata_inject::jit::{Images, Jit, JitClock};
 use perfdata_inject::perf_maps::PerfMaps;
 use perfdata_sanitize::{Key, Policy, Sanitize};
+use perfdata_session::BuildId;
 
 /// Where missing feature sections come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +49,12 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub(crate) fn stage(self, sysroot: Option<&Path>) -> Itrace {
+    pub(crate) fn stage(self, sysroot: Option<&Path>, bundle: Option<BundleFolder>) -> Itrace {
         match self.samples {
             Some(options) => {
-                let sources = sources_in(sysroot, &[]).with_unverified(self.unverified);
+                let sources = sources_in(sysroot, &[])
+                    .with_unverified(self.unverified)
+                    .with_bundle(bundle);
                 Itrace::new(options, self.strip).with_sources(sources)
             }
             None => Itrace::without_samples(self.strip),
@@ -157,6 +160,7 @@ impl UserStacks {
     pub(crate) fn stage(
         &self,
         sysroot: Option<&Path>,
+        bundle: Option<BundleFolder>,
         max_frames: Option<u32>,
         has_code: bool,
         threads: usize,
@@ -165,8 +169,9 @@ impl UserStacks {
             UserStacks::Drop => return Callchains::without_stacks(),
             UserStacks::Unwind(unwinding) => unwinding,
         };
-        let sources =
-            sources_in(sysroot, &unwinding.debug_dirs).with_unverified(unwinding.unverified);
+        let sources = sources_in(sysroot, &unwinding.debug_dirs)
+            .with_unverified(unwinding.unverified)
+            .with_bundle(bundle);
         let mut stage = Callchains::unwound(sources)
             .with_frame_pointers(unwinding.frame_pointers)
             .with_generated_code(has_code)
@@ -242,9 +247,14 @@ impl AddBuildIds {
         }
     }
 
-    pub(crate) fn stage(&self, sysroot: Option<&Path>) -> BuildIds {
+    pub(crate) fn stage(
+        &self,
+        sysroot: Option<&Path>,
+        bundled: Option<Vec<(Vec<u8>, BuildId)>>,
+    ) -> BuildIds {
         let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
-        let resolver = Resolver::new(self.known.clone(), sysroot, self.vmlinux.clone())
+        let known = self.known.clone().or(bundled.unwrap_or_default());
+        let resolver = Resolver::new(known, sysroot, self.vmlinux.clone())
             .without_vmlinux(self.ignores_vmlinux)
             .with_guests(self.guests.clone());
         BuildIds::new(self.of, self.storage, resolver)

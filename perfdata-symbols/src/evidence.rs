@@ -33,6 +33,9 @@ pub enum Evidence {
     File,
     /// Host name and kernel release are equal: generated code has no other evidence.
     Machine,
+    /// It came with the recording in a bundle, and was the recorded one by other evidence when that was
+    /// made.
+    Bundled,
     /// The caller named the file, and the build ID of one of both is not known.
     Named,
     /// None: objects that cannot be verified are [allowed](crate::Sources::unverified).
@@ -52,6 +55,7 @@ impl fmt::Display for Evidence {
                 "host name, kernel release, device, inode, and no modification since the recording"
             }
             Evidence::Machine => "host name and kernel release",
+            Evidence::Bundled => "copied on the recorded machine, by its path",
             Evidence::Named => "named by an option",
             Evidence::Unverified => "none, unverified objects are allowed",
         })

@@ -199,6 +199,11 @@ impl ObjectFinder {
         SplitFiles::new(self.sources.clone(), objects)
     }
 
+    /// Returns the sources, and what is known about the recorded machine.
+    pub(crate) fn parts(&mut self) -> (&Sources, &mut Host) {
+        (&self.sources, &mut self.host)
+    }
+
     /// Takes what the session says about the kernel of the recorded machine.
     pub(crate) fn learn_kernel(&mut self, session: &Session) {
         if self.host.kernel.is_none() {

@@ -1,5 +1,6 @@
 //! The symbols of one object: searched in all sources, and verified by build ID.
 
+pub(crate) mod carried;
 mod debug_file;
 mod file;
 mod kallsyms;
@@ -180,6 +181,16 @@ pub(crate) fn first_with(
 
 /// Returns the symbols of generated code: those that the process listed itself.
 fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+    let copy = perf_map::path(pid);
+    if let Some(copy) = sources.bundled(copy.as_os_str().as_encoded_bytes()) {
+        return Ok(Symbols {
+            table: perf_map::parse(&perf_map::read(&copy, false)?).into(),
+            lookup: Lookup::Address,
+            is_mangled: true,
+            has_symtab: false,
+            evidence: Evidence::Bundled,
+        });
+    }
     // On another machine, the number belongs to another process.
     let is_own = host.is_this && sources.is_own();
     if !is_own && !sources.unverified {

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,8 +13,15 @@ use perfdata_session::BuildId;
 use crate::demangle::Spelling;
 use crate::machine::{DEBUG_DIRECTORY, KERNEL_IMAGES};
 
+/// The symbols of the kernel and its modules.
+pub(crate) const KALLSYMS: &[u8] = b"/proc/kallsyms";
+
 /// Returns the file that contains what a recording calls `path`.
 pub type Locate = Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>;
+
+/// A folder with what a bundle contains: `debug`, a build ID cache, and `root`, copies of files of the
+/// recorded machine by their paths. A temporary one is removed with its last user.
+pub type BundleFolder = Arc<dyn AsRef<Path> + Send + Sync>;
 
 /// Where to search for objects and their debug information.
 #[derive(Clone)]
@@ -27,6 +34,9 @@ pub struct Sources {
     pub debug_dirs: Vec<PathBuf>,
     /// Build ID caches: folders in the form of `~/.debug`, as perf and `perf archive` write them.
     pub caches: Vec<PathBuf>,
+    /// What came with the recording. It is searched first; a file in `root` is used only for an object
+    /// whose build ID the recording does not contain.
+    pub bundle: Option<BundleFolder>,
     /// The image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
     /// The symbols of the recorded kernel and its modules at the time of the recording: a copy of
@@ -52,6 +62,7 @@ impl Default for Sources {
             root: None,
             debug_dirs: Vec::new(),
             caches: home.map(|home| home.join(".debug")).into_iter().collect(),
+            bundle: None,
             vmlinux: None,
             kallsyms: None,
             unverified: false,
@@ -67,6 +78,7 @@ impl fmt::Debug for Sources {
             .field("has_root", &self.root.is_some())
             .field("debug_dirs", &self.debug_dirs)
             .field("caches", &self.caches)
+            .field("has_bundle", &self.bundle.is_some())
             .field("vmlinux", &self.vmlinux)
             .field("kallsyms", &self.kallsyms)
             .field("unverified", &self.unverified)
@@ -93,6 +105,12 @@ impl Sources {
     #[must_use]
     pub fn with_caches(self, caches: Vec<PathBuf>) -> Self {
         Sources { caches, ..self }
+    }
+
+    /// Returns the same sources with [`bundle`](Self::bundle).
+    #[must_use]
+    pub fn with_bundle(self, bundle: Option<BundleFolder>) -> Self {
+        Sources { bundle, ..self }
     }
 
     /// Returns the same sources with [`vmlinux`](Self::vmlinux).
@@ -133,6 +151,39 @@ impl Sources {
         self.root.is_none()
     }
 
+    /// Returns the copy in the bundle of the file that the recording calls `path`, if there is one.
+    pub(crate) fn bundled(&self, path: &[u8]) -> Option<PathBuf> {
+        let folder = self.bundle.as_ref()?;
+        let path = to_path(path.strip_prefix(b"/").unwrap_or(path))?;
+        // A name in a recording may not lead out of the folder.
+        let mut parts = path.components();
+        let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
+        let copy = (**folder).as_ref().join("root").join(path);
+        (is_inside && copy.is_file()).then_some(copy)
+    }
+
+    /// Returns the build ID cache in the bundle.
+    fn bundled_cache(&self) -> Option<PathBuf> {
+        let folder = self.bundle.as_ref()?;
+        Some((**folder).as_ref().join("debug"))
+    }
+
+    /// Returns the copy in the bundle of the symbols of the kernel with this build ID, or of the recorded
+    /// kernel if its build ID is not known.
+    pub(crate) fn bundled_kallsyms(&self, id: Option<&BuildId>) -> Option<PathBuf> {
+        let Some(id) = id else {
+            return self.bundled(KALLSYMS);
+        };
+        let digits = id.to_string();
+        let (first, rest) = digits.split_at_checked(2)?;
+        let entry = self
+            .bundled_cache()?
+            .join(".build-id")
+            .join(first)
+            .join(rest);
+        Some(entry.join("kallsyms")).filter(|list| list.is_file())
+    }
+
     /// Returns the file that the recording calls `path`.
     pub(crate) fn locate(&self, path: &Path) -> PathBuf {
         match &self.root {
@@ -171,7 +222,8 @@ impl Sources {
         let digits = id.to_string();
         let (first, rest) = digits.split_at_checked(2).unwrap_or((&digits, ""));
         let mut found = Vec::new();
-        for cache in &self.caches {
+        let bundled = self.bundled_cache();
+        for cache in bundled.iter().chain(&self.caches) {
             let entry = cache.join(".build-id").join(first).join(rest);
             found.extend(names.iter().map(|name| entry.join(name)));
             // Before 4.12, the entry was the file itself.

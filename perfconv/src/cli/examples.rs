@@ -142,6 +142,19 @@ Examples:
     perfconv extract-aux --sideband rest.data intel-pt.data -o traces
     perf record -e intel_pt// -o - -- make | perfconv extract-aux - -o traces";
 
+/// Examples of `perfconv bundle`.
+pub const BUNDLE: &str = "\
+Examples:
+    perfconv bundle perf.data -o perf.bundle
+    perf record -g -o - -- make | perfconv bundle - -o perf.bundle
+    perfconv export perf.bundle -o perf.folded";
+
+/// Examples of `perfconv unbundle`.
+pub const UNBUNDLE: &str = "\
+Examples:
+    perfconv unbundle perf.bundle -o recorded
+    perf --buildid-dir recorded/debug report -i recorded/perf.data";
+
 /// Examples of `perfconv man`.
 pub const MAN: &str = "\
 Examples:

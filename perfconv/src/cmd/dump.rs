@@ -33,7 +33,8 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         let resolved = Resolved::default()
             .with_json(args.json)
             .with_limit(args.limit);
-        let stacks = (!args.no_unwind).then(|| UserStacks::new(Sources::default()));
+        let sources = Sources::default().with_bundle(input.bundle_folder()?);
+        let stacks = (!args.no_unwind).then(|| UserStacks::new(sources));
         let unwound = stacks.as_ref().map(UserStacks::result);
         let unwinder = stacks.map(|stacks| Box::new(stacks) as Box<dyn UserCallchains>);
         for damage in resolved.run(input, out, unwinder)? {

@@ -5,6 +5,7 @@ mod about;
 mod append;
 #[cfg(feature = "columns")]
 mod broken;
+mod bundle;
 #[cfg(feature = "columns")]
 mod columns;
 mod completions;
@@ -30,6 +31,7 @@ mod split;
 #[cfg_attr(windows, path = "windows/system.rs")]
 #[allow(unsafe_code, reason = "the C library")]
 pub mod system;
+mod unbundle;
 mod verify;
 
 use std::io::{self, IsTerminal, Write};
@@ -128,6 +130,8 @@ fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outc
         }
         Some(Command::Dump(args)) => dump::run(&args, out, limits, messages)?,
         Some(Command::ExtractAux(args)) => extract_aux::run(&args, limits, messages)?,
+        Some(Command::Bundle(args)) => bundle::run(&args, limits, messages)?,
+        Some(Command::Unbundle(args)) => unbundle::run(&args, limits, messages)?,
         Some(Command::Recover(args)) => recover::run(&args, limits, messages)?,
         Some(Command::Diff(args)) => outcome = diff::run(&args, out, limits, messages)?,
         Some(Command::Verify(args)) => {

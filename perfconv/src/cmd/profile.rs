@@ -41,11 +41,21 @@ pub(super) fn run(
     let output = Output::create_beside(path, &all, args.output.force)?.synced(!args.output.no_sync);
     let mut export = of_args(args, true, limits)?;
     (export.symbols, export.unwind) = (false, false);
+    let opened = open(first, limits, messages)?;
+    let folder = opened.bundle_folder()?;
+    let mut opened = Some(opened);
     let (exported, summary) = output.write_stream(limits.threads(), |out: &mut dyn Write| {
-        let sink = BranchProfile::new(BufWriter::new(out), form, sources(args)?);
+        let sink = BranchProfile::new(
+            BufWriter::new(out),
+            form,
+            sources(args)?.with_bundle(folder),
+        );
         let mut sink = sink.with_binary(binary);
         let exported = inputs.iter().map(|input| {
-            let input = open(input, limits, messages)?;
+            let input = match opened.take() {
+                Some(first) => first,
+                None => open(input, limits, messages)?,
+            };
             export.run(input, &mut sink, path)
         });
         let exported: Vec<Exported> = exported.collect::<Result<_>>()?;

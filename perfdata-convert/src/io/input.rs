@@ -13,8 +13,10 @@ use perfdata_core::read::{
     DataFile, Foreknown, Head, InputFile, Limits, Options, RecordSource, RecordingReader, Source,
     Survey,
 };
+use perfdata_symbols::BundleFolder;
 
 use self::open::spooled;
+use super::bundle::InputBundle;
 use super::directory::{self, Directory};
 use super::input_source::InputSource;
 use super::reader::{Meter, Size, Stream, Watch};
@@ -31,6 +33,7 @@ pub struct Input {
     pub(super) streamed: Arc<AtomicU64>,
     pub(super) limits: Limits,
     pub(super) written: Option<Written>,
+    pub(super) bundle: Option<InputBundle>,
 }
 
 /// When a file was written.
@@ -212,6 +215,28 @@ impl Input {
         self.written
     }
 
+    /// Returns the bundle from which the recording is read, if it is from one.
+    pub fn bundle(&self) -> Option<&InputBundle> {
+        self.bundle.as_ref()
+    }
+
+    /// Returns a folder with the objects of that bundle: [`InputBundle::folder`].
+    ///
+    /// # Errors
+    /// As [`InputBundle::folder`].
+    pub fn bundle_folder(&self) -> Result<Option<BundleFolder>> {
+        self.bundle.as_ref().map(InputBundle::folder).transpose()
+    }
+
+    /// Returns the same input with the objects of the same bundle as `other`.
+    #[must_use]
+    pub fn with_bundle_of(self, other: &Input) -> Input {
+        Input {
+            bundle: other.bundle.clone(),
+            ..self
+        }
+    }
+
     /// Returns the same input again; `None` for a stream.
     pub fn again(&self) -> Option<Input> {
         Some(self.part(self.kind.again()?))
@@ -253,6 +278,7 @@ impl Input {
             streamed,
             limits,
             written: None,
+            bundle: None,
         }
     }
 
@@ -263,6 +289,7 @@ impl Input {
             streamed: self.streamed.clone(),
             limits: self.limits,
             written: self.written,
+            bundle: self.bundle.clone(),
         }
     }
 
@@ -493,6 +520,7 @@ impl From<OpenInput> for Input {
             streamed: Arc::default(),
             limits: Limits::default(),
             written: None,
+            bundle: None,
         }
     }
 }

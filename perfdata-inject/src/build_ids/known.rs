@@ -49,6 +49,15 @@ impl KnownBuildIds {
         }
     }
 
+    /// Returns the same build IDs, and others for objects that have none of them.
+    #[must_use]
+    pub fn or(mut self, others: impl IntoIterator<Item = (Vec<u8>, Id)>) -> Self {
+        for (name, id) in others {
+            self.0.entry(name).or_insert(id);
+        }
+        self
+    }
+
     /// Returns the build ID of the object called `name`.
     pub fn get(&self, name: &[u8]) -> Option<Id> {
         self.0.get(name).copied()

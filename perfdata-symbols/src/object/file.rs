@@ -17,22 +17,37 @@ use crate::sources::Sources;
 use crate::table::Builder;
 
 /// The file of an object that processes map, as far as it was found.
-struct OwnFile {
+pub(super) struct OwnFile {
     /// The file at the recorded path, if it is the recorded one.
-    elf: Option<Elf>,
-    id: Option<BuildId>,
+    pub(super) elf: Option<Elf>,
+    pub(super) id: Option<BuildId>,
     /// Why there is no such file.
-    reason: Reason,
-    evidence: Evidence,
+    pub(super) reason: Reason,
+    pub(super) evidence: Evidence,
 }
 
 /// Returns the file of an object, verified by its build ID.
-fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFile, Reason> {
+pub(super) fn own_file(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+) -> Result<OwnFile, Reason> {
     let recorded = wanted.dso.path();
     // A name that this system cannot have leads to the root, which is not a file.
     let path = sources.locate(to_path(recorded).unwrap_or(Path::new("")));
     let mut reason = Reason::NotFound;
     let mut evidence = wanted.build_id.map(Evidence::BuildId);
+    if wanted.build_id.is_none()
+        && let Some(copy) = sources.bundled(recorded)
+        && let Ok(elf) = Elf::open(&copy)
+    {
+        return Ok(OwnFile {
+            id: elf.build_id(),
+            elf: Some(elf),
+            reason,
+            evidence: Evidence::Bundled,
+        });
+    }
     let own = match Bytes::open(&path) {
         Err(_) => None,
         Ok(bytes) => match (Elf::parse(bytes).map(|elf| elf.at(&path)), wanted.build_id) {
@@ -101,7 +116,7 @@ fn unidentified(
 
 impl OwnFile {
     /// Returns where debug files of the object may be.
-    fn debug_paths(&self, recorded: &[u8], sources: &Sources) -> Vec<PathBuf> {
+    pub(super) fn debug_paths(&self, recorded: &[u8], sources: &Sources) -> Vec<PathBuf> {
         let mut debug: Vec<PathBuf> = Vec::new();
         if let Some(link) = self.elf.as_ref().and_then(Elf::debug_link) {
             debug.extend(sources.of_link(recorded, &link.name));
@@ -114,7 +129,7 @@ impl OwnFile {
     }
 
     /// Returns the object itself: the file at its path, or a copy in a cache.
-    fn runtime(self, sources: &Sources) -> Option<Elf> {
+    pub(super) fn runtime(self, sources: &Sources) -> Option<Elf> {
         self.elf.or_else(|| {
             let cached = sources.in_caches(self.id.as_ref()?, &["elf"]);
             first_with(cached, self.id.as_ref(), Elf::has_content)

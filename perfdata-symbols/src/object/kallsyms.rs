@@ -22,6 +22,8 @@ pub(crate) struct Listed {
     pub(super) evidence: Evidence,
     /// Whether the list is that of the running kernel.
     pub(super) is_running: bool,
+    /// Where it is.
+    pub(super) path: PathBuf,
 }
 
 /// Returns the symbols of the running kernel.
@@ -61,14 +63,25 @@ pub(super) fn recorded(
             symbols: Arc::new(read_kallsyms(path, &host.running)?),
             evidence: Evidence::Named,
             is_running: false,
+            path: path.clone(),
         };
         return Ok(host.kallsyms.insert(named).clone());
+    }
+    if let Some(path) = sources.bundled_kallsyms(host.kernel.as_ref()) {
+        let bundled = Listed {
+            symbols: Arc::new(read_kallsyms(&path, &host.running)?),
+            evidence: host.kernel.map_or(Evidence::Bundled, Evidence::BuildId),
+            is_running: false,
+            path,
+        };
+        return Ok(host.kallsyms.insert(bundled).clone());
     }
     let own = match running(sources, host, wanted.time) {
         Ok(evidence) => own_kallsyms(host).map(|symbols| Listed {
             symbols,
             evidence,
             is_running: true,
+            path: host.running.kallsyms.clone(),
         }),
         Err(reason) => Err(reason),
     };
@@ -83,6 +96,7 @@ pub(super) fn recorded(
                     symbols: Arc::new(symbols),
                     evidence: Evidence::BuildId(*id),
                     is_running: false,
+                    path,
                 };
                 return Ok(host.kallsyms.insert(cached).clone());
             }

@@ -20,6 +20,11 @@ pub(super) fn vdso_file(
 ) -> Result<(Elf, Evidence), Reason> {
     let own = || Elf::parse(Bytes::Memory(own_vdso().ok()?)).ok();
     let Some(id) = wanted.build_id else {
+        if let Some(copy) = sources.bundled(wanted.dso.path())
+            && let Ok(elf) = Elf::open(&copy)
+        {
+            return Ok((elf, Evidence::Bundled));
+        }
         let evidence = match running(sources, host, wanted.time)? {
             Evidence::Unverified => Evidence::Unverified,
             _ => Evidence::RunningVdso,

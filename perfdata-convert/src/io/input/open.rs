@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
-use perfdata_core::read::{InputFile, Options, RecordingReader, SourceReader};
+use perfdata_core::read::{InputFile, Options, RecordingReader, Source, SourceReader};
 
 use super::{Input, OpenInput, Written};
 use crate::error::{Error, Result};
 use crate::foreign;
-use crate::io::STANDARD;
 use crate::io::directory::Directory;
 use crate::io::spool::spool;
+use crate::io::{STANDARD, bundle};
 use crate::support::os;
 
 impl Input {
@@ -71,6 +71,9 @@ impl Input {
             (Ok(_), Some(meta)) if meta.len() == 0 => Self::stream(Box::new(file), shown),
             (Ok(0), Some(meta)) => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
+                if is_bundle_in(&file) {
+                    return bundle::open(Arc::new(file));
+                }
                 Ok(Input {
                     written: Written::of(&meta),
                     ..OpenInput::File(Arc::new(file)).into()
@@ -98,6 +101,9 @@ impl Input {
             .take(ContainerKind::SNIFF as u64)
             .read_to_end(&mut first)
             .map_err(Error::io(path))?;
+        if perfdata_bundle::is_bundle(&first) {
+            return bundle::open_stream(first, stream);
+        }
         if !first.is_empty() && Magic::recognise(&first).is_none() {
             // The bytes of one read suffice to recognise the format.
             let mut more = vec![0; foreign::SNIFF];
@@ -112,6 +118,13 @@ impl Input {
         }
         Ok(OpenInput::Stream(Box::new(whole)).into())
     }
+}
+
+/// Returns whether a file is a bundle, by its first bytes.
+fn is_bundle_in(file: &InputFile) -> bool {
+    let mut first = [0; ContainerKind::SNIFF];
+    let read = file.read_at(&mut first, 0).unwrap_or_default();
+    perfdata_bundle::is_bundle(first.get(..read).unwrap_or_default())
 }
 
 /// Returns the error for a stream that begins with `first` and is not a recording.

@@ -1,0 +1,184 @@
+//! `perfconv bundle`: a recording with the objects that name its functions.
+
+use std::io::{self, BufWriter, Write};
+use std::time::SystemTime;
+
+use indicatif::HumanBytes;
+use perfdata_bundle::{BundleWriter, Gathered, Gatherer, Member};
+use perfdata_core::read::Limits;
+use perfdata_recipe::{Export, OpenExport, check_readable, sources_in};
+
+use super::{open, output_or_standard};
+use crate::cli::BundleArgs;
+use crate::messages::Messages;
+use crate::suggestions::count;
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::io::{Input, Output};
+use perfdata_export::Sources;
+
+/// Maximum number of objects that are listed because they were not found.
+const MOST_LISTED: usize = 5;
+
+/// Packs a recording according to `args`.
+pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> {
+    check_readable(args.sysroot.iter().chain(&args.debug_dir), [])?;
+    check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
+    let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
+    let output = Output::create(path, &args.input, args.output.force)?;
+    let output = output.synced(!args.output.no_sync);
+    let input = open(&args.input, limits, messages)?.into_seekable()?;
+    if input.directory().is_some() {
+        let what =
+            "a bundle contains a recording that is one file, not a directory: convert it first";
+        return Err(Error::Usage(what.into()).with_step(Step::Other("--to file".into())));
+    }
+    let Some(again) = input.again() else {
+        return Err(Error::Refused(
+            "this recording can be read only once".into(),
+        ));
+    };
+    let sources = sources_in(args.sysroot.as_deref(), &args.debug_dir)
+        .with_vmlinux(args.vmlinux.clone())
+        .with_kallsyms(args.kallsyms.clone())
+        .with_unverified(args.unverified)
+        .with_recorded_until(input.modified())
+        .with_bundle(input.bundle_folder()?);
+    let gathered = gather(again, sources, args.all, limits, messages)?;
+    let size = output.write_stream(limits.threads(), |out| write(&input, &gathered, out))?;
+    tell(&gathered, size, messages);
+    Ok(())
+}
+
+/// Finds the objects of a recording.
+fn gather(
+    input: Input,
+    sources: Sources,
+    all: bool,
+    limits: Limits,
+    messages: Messages,
+) -> Result<Gathered> {
+    let mut export = Export::new(sources.clone());
+    export.recipe.limits = limits;
+    (export.symbols, export.allow_empty) = (false, true);
+    let OpenExport {
+        mut samples,
+        ending,
+        ..
+    } = export.open(input)?;
+    let mut gatherer = Gatherer::new(sources, samples.recording());
+    while let Some(sample) = samples.next().map_err(Error::Read)? {
+        gatherer.sample(&sample);
+    }
+    if all {
+        gatherer.all(samples.session());
+    }
+    drop(samples);
+    if let (_, Some(leftover)) = ending.check()? {
+        messages.warning(format_args!("{leftover}"));
+    }
+    Ok(gatherer.finish())
+}
+
+/// Writes the bundle. Returns its size in bytes.
+fn write(input: &Input, gathered: &Gathered, out: &mut dyn Write) -> Result<u64> {
+    let counted = Counted {
+        out: BufWriter::new(out),
+        bytes: 0,
+    };
+    let index = gathered.index().to_json();
+    let mut bundle =
+        BundleWriter::new(counted, &index, &gathered.build_ids()).map_err(unwritten)?;
+    let modified = input.modified().or_else(|| Some(SystemTime::now()));
+    let mut failed = None;
+    let added = bundle.add_written(&Member::Recording, modified, |out| {
+        let mut result = Ok(());
+        let read = input.each_block(|bytes| {
+            if result.is_ok() {
+                result = out.write_all(bytes);
+            }
+        });
+        match read {
+            Ok(_) => result,
+            Err(error) => {
+                failed = Some(error);
+                Err(io::Error::other("the recording cannot be read"))
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    added.map_err(unwritten)?;
+    for carried in &gathered.files {
+        let place = String::from_utf8_lossy(&carried.file.path).into_owned();
+        let mut content = carried.open().map_err(Error::io(place))?;
+        let added = bundle.add(&carried.member, &mut content, None);
+        added.map_err(unwritten)?;
+    }
+    let mut counted = bundle.finish().map_err(unwritten)?;
+    counted.flush().map_err(Error::io("bundle"))?;
+    Ok(counted.bytes)
+}
+
+fn unwritten(error: perfdata_bundle::Error) -> Error {
+    match error {
+        perfdata_bundle::Error::Io(error) => Error::io("bundle")(error),
+        perfdata_bundle::Error::Temporary(error) => Error::io("a temporary file")(error),
+        other => Error::Refused(other.to_string()),
+    }
+}
+
+/// Counts the bytes that are written.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Reports what the bundle contains, and what was not found.
+fn tell(gathered: &Gathered, size: u64, messages: Messages) {
+    for carried in &gathered.files {
+        messages.detail(format_args!(
+            "{}: {}",
+            String::from_utf8_lossy(&carried.name),
+            carried.file.evidence
+        ));
+    }
+    for (at, absent) in gathered.absent.iter().enumerate() {
+        let name = String::from_utf8_lossy(&absent.name);
+        match at < MOST_LISTED {
+            true => messages.note(format_args!(
+                "{name} is not in the bundle: {}",
+                absent.reason
+            )),
+            false => {
+                messages.detail(format_args!(
+                    "{name} is not in the bundle: {}",
+                    absent.reason
+                ));
+            }
+        }
+    }
+    if let Some(more) = gathered.absent.len().checked_sub(MOST_LISTED)
+        && more > 0
+    {
+        let more = count(more as u64, "other object");
+        messages.note(format_args!("{more} not in the bundle; -v lists them"));
+    }
+    messages.summary(format_args!(
+        "{} of objects, {}",
+        count(gathered.files.len() as u64, "file"),
+        HumanBytes(size)
+    ));
+}

@@ -1,0 +1,126 @@
+//! Bundles as inputs: a recording, and the objects that came with it.
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use perfdata_bundle::Bundle;
+use perfdata_core::read::{InputFile, Source};
+use perfdata_session::BuildId;
+use perfdata_symbols::BundleFolder;
+use tempfile::TempDir;
+
+use super::input::{Input, OpenInput, Written};
+use super::spool::{annotated, failed, spool};
+use crate::error::{Error, Result};
+use crate::interrupt::Temporary;
+
+/// The bundle from which an input was read.
+#[derive(Debug, Clone)]
+pub struct InputBundle(Arc<Extracted>);
+
+#[derive(Debug)]
+struct Extracted {
+    bundle: Bundle,
+    /// The folder with its objects, once they were needed.
+    folder: OnceLock<Arc<Folder>>,
+}
+
+/// A temporary folder, which is removed with its last user, and if a signal ends the process.
+#[derive(Debug)]
+struct Folder {
+    folder: TempDir,
+    _guard: Temporary,
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl InputBundle {
+    /// Returns the bundle.
+    pub fn bundle(&self) -> &Bundle {
+        &self.0.bundle
+    }
+
+    /// Returns a folder with the objects of the bundle. They are written to a temporary folder at the
+    /// first call.
+    ///
+    /// # Errors
+    /// The bundle is corrupt, or the folder cannot be written.
+    pub fn folder(&self) -> Result<BundleFolder> {
+        if let Some(known) = self.0.folder.get() {
+            return Ok(known.clone());
+        }
+        let make = || tempfile::Builder::new().prefix("perfconv-").tempdir();
+        let (folder, guard) = Temporary::make(make, TempDir::path).map_err(failed())?;
+        let folder = Folder {
+            folder,
+            _guard: guard,
+        };
+        let extracted = self.0.bundle.extract_objects(folder.as_ref());
+        extracted.map_err(of_bundle)?;
+        Ok(self.0.folder.get_or_init(|| Arc::new(folder)).clone())
+    }
+
+    /// Returns the names of objects and their build IDs.
+    ///
+    /// # Errors
+    /// The bundle is corrupt.
+    pub fn build_ids(&self) -> Result<Vec<(Vec<u8>, BuildId)>> {
+        let list = self.0.bundle.build_ids().map_err(of_bundle)?;
+        let pairs = list.into_iter();
+        Ok(pairs
+            .filter_map(|(name, digits)| Some((name, BuildId::from_hex(&digits)?)))
+            .collect())
+    }
+}
+
+/// Opens the recording in a bundle. It is written to a temporary file, so that it can be read at any
+/// offset.
+pub(super) fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Input> {
+    let bundle = Bundle::open(source).map_err(of_bundle)?;
+    let recording = bundle.recording().map_err(of_bundle)?;
+    let file = spool(&mut Named(recording))?;
+    let file = InputFile::new(file).map_err(Error::io("temporary file"))?;
+    let written = bundle.recorded_until().map(|modified| Written {
+        modified,
+        is_new: false,
+    });
+    Ok(Input {
+        written,
+        bundle: Some(InputBundle(Arc::new(Extracted {
+            bundle,
+            folder: OnceLock::new(),
+        }))),
+        ..OpenInput::File(Arc::new(file)).into()
+    })
+}
+
+/// Opens a bundle that arrives as a stream, after the bytes in `first`.
+pub(super) fn open_stream(first: Vec<u8>, rest: impl Read) -> Result<Input> {
+    let file = spool(&mut Cursor::new(first).chain(rest))?;
+    let file = InputFile::new(file).map_err(Error::io("temporary file"))?;
+    open(Arc::new(file))
+}
+
+/// A reader of a member, whose errors are those of the bundle.
+struct Named<R>(R);
+
+impl<R: Read> Read for Named<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(bytes);
+        read.map_err(|error| annotated(error, " (the recording in the bundle)"))
+    }
+}
+
+/// Returns the error of an input that is a bundle.
+fn of_bundle(error: perfdata_bundle::Error) -> Error {
+    match error {
+        perfdata_bundle::Error::Temporary(error) => failed()(error),
+        perfdata_bundle::Error::Io(error) => Error::Refused(format!("bundle: {error}")),
+        other => Error::Refused(other.to_string()),
+    }
+}
