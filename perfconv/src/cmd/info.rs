@@ -11,7 +11,7 @@ use perfdata_core::read::Limits;
 use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
-use perfdata_convert::io::Output;
+use perfdata_convert::io::{Input, Output};
 use perfdata_convert::{Error, Result};
 use perfdata_inject::off_cpu;
 use perfdata_report::show::overview::Overview;
@@ -21,6 +21,20 @@ use perfdata_sanitize::leaks::Leaks;
 
 /// The width of a map that is written to a file.
 const WIDTH: u16 = 80;
+
+/// Reports the names of the objects in a bundle: whoever has it has these files.
+fn tell_objects(input: &Input, messages: Messages) {
+    let Some(bundle) = input.bundle() else {
+        return;
+    };
+    for part in bundle.bundle().objects() {
+        messages.note(format_args!(
+            "the bundle contains a file, {} compressed bytes: {}",
+            part.place.size,
+            part.member.name().escape_ascii()
+        ));
+    }
+}
 
 /// Shows the recordings according to `args`.
 pub fn run(
@@ -50,7 +64,9 @@ pub fn run(
         };
         let input_of = || open(input, limits, inputs.messages);
         let text = if args.leaks {
-            let leaks = Leaks::of(input_of()?)?;
+            let input_to_read = input_of()?;
+            tell_objects(&input_to_read, inputs.messages);
+            let leaks = Leaks::of(input_to_read)?;
             match args.json {
                 true => leaks.json(Some(input)),
                 false => leaks.text(),
