@@ -5,6 +5,7 @@
 //! reproducible ways.
 
 mod arm_spe;
+mod bundle;
 mod conversions;
 mod copy;
 mod exports;
@@ -20,6 +21,7 @@ use std::fs;
 
 // A program that calls one body contains no code of the others.
 pub use arm_spe::arm_spe;
+pub use bundle::bundle;
 pub use conversions::{convert, look, merge, recover, sanitize, session, split};
 pub use copy::copy;
 pub use exports::{columns, exports};
@@ -130,6 +132,11 @@ pub const TARGETS: &[Target] = &[
         name: "jitdump",
         run: jitdump,
         seeds: small::jitdump_seeds,
+    },
+    Target {
+        name: "bundle",
+        run: bundle,
+        seeds: bundle::bundle_seeds,
     },
     Target {
         name: "arm_spe",
