@@ -2,6 +2,7 @@
 
 mod arguments;
 mod branch_profiles;
+mod bundle;
 mod columns;
 mod command_line;
 mod counts;

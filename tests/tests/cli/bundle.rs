@@ -1,0 +1,75 @@
+//! Recordings with their objects in one file.
+
+use std::fs;
+use std::path::Path;
+
+use perfdata_tests::convert::in_shell;
+use perfdata_tests::recordings::fixtures_dir;
+
+fn run(folder: &Path, command: &str) -> String {
+    let done = in_shell(folder, command);
+    assert!(done.success(), "{command}: {}", done.stderr);
+    done.stderr
+}
+
+/// Returns a folder with the bundle of a recording of another machine.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = fixtures_dir().join("6.1-x86_64-file-g.data");
+    fs::copy(recording, folder.path().join("in.data")).expect("a copy");
+    run(folder.path(), "perfconv bundle in.data -o in.bundle");
+    folder
+}
+
+#[test]
+fn a_bundle_is_read_like_its_recording() {
+    let folder = folder();
+    let folder = folder.path();
+    let missing = run(folder, "perfconv bundle in.data -o - > other.bundle");
+    assert!(missing.contains("is not in the bundle: "), "{missing}");
+    run(folder, "perfconv diff in.data in.bundle");
+    run(folder, "perfconv verify in.bundle");
+    run(
+        folder,
+        "perfconv in.bundle -o out.data && cmp in.data out.data",
+    );
+    run(
+        folder,
+        "perfconv convert - -o piped.data < in.bundle && cmp in.data piped.data",
+    );
+    run(
+        folder,
+        "perfconv unbundle in.bundle -o un && cmp in.data un/perf.data",
+    );
+    for input in ["in.data", "in.bundle"] {
+        run(
+            folder,
+            &format!("perfconv export {input} -o {input}.folded"),
+        );
+    }
+    run(folder, "cmp in.data.folded in.bundle.folded");
+}
+
+#[test]
+fn a_truncated_bundle_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    let whole = fs::read(folder.join("in.bundle")).expect("a bundle");
+    for len in [100, 512, 700, whole.len() / 2, whole.len() - 1024] {
+        fs::write(folder.join("cut"), &whole[..len]).expect("a file");
+        let done = in_shell(folder, "perfconv info cut");
+        assert_eq!(
+            done.status.and_then(|status| status.code()),
+            Some(1),
+            "{len}: {}",
+            done.stderr
+        );
+    }
+    let done = in_shell(folder, "perfconv unbundle in.data -o un");
+    assert_eq!(
+        done.status.and_then(|status| status.code()),
+        Some(1),
+        "{}",
+        done.stderr
+    );
+}
