@@ -112,7 +112,7 @@ impl NamePattern {
             if is_digit(before.last()) && is_digit(rest.first()) {
                 return None;
             }
-            let mut found = Found::default();
+            let mut found = FoundTime::default();
             let mut rest = rest;
             for item in &self.0 {
                 rest = found.take(*item, rest)?;
@@ -129,7 +129,7 @@ impl NamePattern {
 
 /// The numbers in a name.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundTime {
     year: i64,
     month: i64,
     day: i64,
@@ -141,7 +141,7 @@ struct Found {
     zone: i32,
 }
 
-impl Found {
+impl FoundTime {
     /// Takes what the item matches, and returns the rest.
     fn take<'a>(&mut self, item: Item, name: &'a [u8]) -> Option<&'a [u8]> {
         let number = match item {

@@ -81,7 +81,7 @@ fn gather(
 
 /// Writes the bundle. Returns its size in bytes.
 fn write(input: &Input, gathered: &Gathered, out: &mut dyn Write) -> Result<u64> {
-    let counted = Counted {
+    let counted = CountedWriter {
         out: BufWriter::new(out),
         bytes: 0,
     };
@@ -129,12 +129,12 @@ fn unwritten(error: perfdata_bundle::Error) -> Error {
 }
 
 /// Counts the bytes that are written.
-struct Counted<W> {
+struct CountedWriter<W> {
     out: W,
     bytes: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes = self.bytes.saturating_add(written as u64);

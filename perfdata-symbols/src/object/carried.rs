@@ -24,7 +24,7 @@ const FRAMES: &[u8] = b".debug_frame";
 /// Where the content of a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Content {
+pub enum CarriedContent {
     /// In this file.
     File(PathBuf),
     /// In memory.
@@ -36,7 +36,7 @@ pub enum Content {
 #[non_exhaustive]
 pub struct CarriedFile {
     /// The content.
-    pub content: Content,
+    pub content: CarriedContent,
     /// The build ID by which a [`Symbolizer`](crate::Symbolizer) finds the copy in a cache, and the name
     /// there: `elf`, `debug`, `vdso`, `kallsyms`, `vmlinux` …; `None` if it finds it only by its path.
     pub cached: Option<(BuildId, &'static str)>,
@@ -116,7 +116,7 @@ impl ObjectFinder {
         let mut files = files_of(&wanted, sources, host)?;
         let with_info: Vec<CarriedFile> = files.clone();
         for file in with_info {
-            let Content::File(path) = &file.content else {
+            let CarriedContent::File(path) = &file.content else {
                 continue;
             };
             if !matches!(file.cached, Some((_, "elf" | "debug")) | None) {
@@ -127,7 +127,7 @@ impl ObjectFinder {
                 && let Some((id, path)) = other.build_id().zip(other.path())
             {
                 files.push(CarriedFile {
-                    content: Content::File(path.to_owned()),
+                    content: CarriedContent::File(path.to_owned()),
                     cached: Some((id, "debug")),
                     path: path.as_os_str().as_encoded_bytes().to_vec(),
                     build_id: Some(id),
@@ -142,7 +142,7 @@ impl ObjectFinder {
             {
                 files.push(CarriedFile {
                     path: package.as_os_str().as_encoded_bytes().to_vec(),
-                    content: Content::File(package),
+                    content: CarriedContent::File(package),
                     cached: Some((
                         id,
                         if name == "elf" {
@@ -187,7 +187,7 @@ fn of_elf(
     evidence: Evidence,
 ) -> Option<CarriedFile> {
     Some(CarriedFile {
-        content: Content::File(elf.path()?.to_owned()),
+        content: CarriedContent::File(elf.path()?.to_owned()),
         cached,
         path: path.to_vec(),
         build_id: elf.build_id(),
@@ -270,7 +270,7 @@ fn kernel(
 fn list(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<CarriedFile, Reason> {
     let list = kallsyms::recorded(wanted, sources, host)?;
     Ok(CarriedFile {
-        content: Content::File(list.path),
+        content: CarriedContent::File(list.path),
         cached: host.kernel.map(|id| (id, "kallsyms")),
         path: KALLSYMS.to_vec(),
         build_id: host.kernel,
@@ -305,8 +305,10 @@ fn module(
 fn vdso(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Vec<CarriedFile>, Reason> {
     let (elf, evidence) = vdso_file(wanted, sources, host)?;
     let content = match elf.path() {
-        Some(path) => Content::File(path.to_owned()),
-        None => Content::Bytes(own_vdso().map_err(|error| Reason::Unreadable(error.to_string()))?),
+        Some(path) => CarriedContent::File(path.to_owned()),
+        None => CarriedContent::Bytes(
+            own_vdso().map_err(|error| Reason::Unreadable(error.to_string()))?,
+        ),
     };
     Ok(vec![CarriedFile {
         content,
@@ -331,7 +333,7 @@ fn generated(pid: u32, sources: &Sources, host: &Host) -> Result<Vec<CarriedFile
     // It must be readable, and belong to the user.
     perf_map::read(&path, is_own && evidence == Evidence::Machine)?;
     Ok(vec![CarriedFile {
-        content: Content::File(path),
+        content: CarriedContent::File(path),
         cached: None,
         path: name.to_vec(),
         build_id: None,

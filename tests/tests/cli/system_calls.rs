@@ -300,10 +300,10 @@ impl Scene {
     /// `whole` are the outputs of the command without failures.
     pub fn is_as_before(&self, found: &Files, before: &Files, whole: &Files) -> bool {
         if self.words.contains("--append-to") {
-            // Folders may remain. A recording that is there is complete.
+            // Folders may remain, and a table lists what failed. A recording that is there is complete.
             let is_complete = |(name, bytes): (&String, &Vec<u8>)| match whole.get(name) {
                 Some(right) => right == bytes,
-                None => name.ends_with(".unfinished"),
+                None => name.ends_with(".unfinished") || name.starts_with("out/broken/"),
             };
             let recordings = found.keys().filter_map(|name| {
                 let id = name.strip_prefix("out/recordings/")?;

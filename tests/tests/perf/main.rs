@@ -3,6 +3,7 @@
 mod aux_cuts_perf;
 mod aux_packets_perf;
 mod battery_perf;
+mod bundle_perf;
 mod callchain_perf;
 mod demangle_binutils;
 mod file2pipe_perf;

@@ -1,0 +1,81 @@
+//! Bundles of recordings, where the recorded program is no longer there.
+
+use std::fs;
+use std::path::Path;
+
+use perfdata_tests::convert::in_shell;
+use perfdata_tests::perf::{self, Output};
+use perfdata_tests::recordings::Endian;
+use perfdata_tests::skipped;
+
+const PROGRAM: &str = "
+__attribute__((noinline)) unsigned work_inside(unsigned x) { for (int i = 0; i < 100000; i++) x = x * 5 + 1; return x; }
+__attribute__((noinline)) unsigned work_outside(unsigned x) { for (int i = 0; i < 40; i++) x += work_inside(x); return x; }
+int main(void) { unsigned x = 1; for (int i = 0; i < 40; i++) x += work_outside(x); return x == 7; }
+";
+
+fn run(folder: &Path, commands: &str) -> Output {
+    let output = in_shell(folder, commands);
+    assert!(output.success(), "{commands}: {}", output.stderr);
+    output
+}
+
+/// Writes `in.data`, a recording of a program in the folder. Returns whether that
+/// is possible.
+fn record(folder: &Path) -> bool {
+    fs::write(folder.join("program.c"), PROGRAM).expect("a file");
+    let build = "cc -O1 -g -fno-omit-frame-pointer -Wl,--build-id -o program program.c";
+    if !in_shell(folder, build).success() {
+        skipped::note("cc");
+        return false;
+    }
+    let record = "perf record -q -N -g -e cpu-clock:u -o in.data -- ./program";
+    if !in_shell(folder, record).success() {
+        skipped::note("perf, and the permission to record");
+        return false;
+    }
+    true
+}
+
+/// Names and lines are those that the objects gave, although they are gone; perf finds them in what
+/// unbundle writes.
+#[test]
+fn names_are_in_the_bundle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    if !record(folder) {
+        return;
+    }
+    let texts = |input: &str| {
+        ["folded", "perf-script", "pprof"].map(|form| {
+            let export = format!("perfconv export {input} --to {form} -o {form} --force");
+            run(folder, &export);
+            fs::read(folder.join(form)).expect("a file")
+        })
+    };
+    let before = texts("in.data");
+    let folded = String::from_utf8_lossy(&before[0]).into_owned();
+    assert!(folded.contains("work_inside"), "{folded}");
+    run(folder, "perfconv bundle in.data -o in.bundle && rm program");
+    assert!(before == texts("in.bundle"));
+    let without = &texts("in.data")[0];
+    assert!(!String::from_utf8_lossy(without).contains("work_inside"));
+
+    run(
+        folder,
+        "perfconv unbundle in.bundle -o out && cmp in.data out/perf.data",
+    );
+    for perf in perf::all()
+        .iter()
+        .filter(|perf| perf.endian == Endian::Little)
+    {
+        let mut command = perf.command();
+        command.arg("--buildid-dir").arg(folder.join("out/debug"));
+        command
+            .args(["script", "-F", "ip,sym", "-i"])
+            .arg(folder.join("out/perf.data"));
+        let said = perf::run(command).expect("perf can be started");
+        let named = said.stdout.matches("work_inside").count();
+        assert!(named > 10, "{perf}: {named}, {}", said.stderr);
+    }
+}
