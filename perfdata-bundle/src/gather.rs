@@ -6,9 +6,11 @@ use std::io::{self, Cursor, Read};
 
 use perfdata_core::Recording;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Sample, Session};
-use perfdata_symbols::{CarriedFile, Content, FrameObject, Frames, ObjectFinder, Reason, Sources};
+use perfdata_symbols::{
+    CarriedContent, CarriedFile, FrameObject, Frames, ObjectFinder, Reason, Sources,
+};
 
-use crate::index::Index;
+use crate::index::BundleIndex;
 use crate::member::Member;
 
 /// Finds the files that belong into the bundle of a recording: those that a
@@ -165,17 +167,17 @@ impl Carried {
     /// The operating system reports an error.
     pub fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(match &self.file.content {
-            Content::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
-            Content::File(path) => Box::new(File::open(path)?),
+            CarriedContent::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
+            CarriedContent::File(path) => Box::new(File::open(path)?),
             _ => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
     fn size(&self) -> Option<u64> {
         match &self.file.content {
-            Content::Bytes(bytes) => Some(bytes.len() as u64),
+            CarriedContent::Bytes(bytes) => Some(bytes.len() as u64),
             // The files of the kernel have no size.
-            Content::File(path) => fs::metadata(path)
+            CarriedContent::File(path) => fs::metadata(path)
                 .ok()
                 .map(|meta| meta.len())
                 .filter(|&size| size > 0),
@@ -186,11 +188,11 @@ impl Carried {
 
 impl Gathered {
     /// Returns the index.
-    pub fn index(&self) -> Index {
-        let mut index = Index::default();
+    pub fn index(&self) -> BundleIndex {
+        let mut index = BundleIndex::default();
         for carried in &self.files {
             let from = match &carried.file.content {
-                Content::File(path) => path.as_os_str().as_encoded_bytes(),
+                CarriedContent::File(path) => path.as_os_str().as_encoded_bytes(),
                 _ => b"memory",
             };
             let id = carried.file.build_id.map(|id| id.to_string());

@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 ///  "missing":[{"name":"/usr/lib/y.so","build_id":null,"reason":"…"}]}
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Index {
+pub struct BundleIndex {
     objects: Vec<String>,
     missing: Vec<String>,
 }
 
-impl Index {
+impl BundleIndex {
     /// Adds an object: its name in the recording, its build ID, the member, the file from which it was
     /// copied, its size if that is known, and why it is the recorded one.
     pub fn object(

@@ -34,7 +34,7 @@ mod write;
 
 pub use error::{Error, Result};
 pub use gather::{Absent, Carried, Gathered, Gatherer};
-pub use index::Index;
+pub use index::BundleIndex;
 pub use member::{CACHE_NAMES, Member, is_bundle};
-pub use read::{Bundle, Part};
+pub use read::{Bundle, BundleMember};
 pub use write::BundleWriter;

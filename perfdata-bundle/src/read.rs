@@ -30,7 +30,7 @@ const ALWAYS: u64 = 1 << 26;
 /// A member, and where its bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Part {
+pub struct BundleMember {
     /// The member.
     pub member: Member,
     /// The place of its bytes in the bundle.
@@ -43,7 +43,7 @@ pub struct Part {
 #[derive(Clone)]
 pub struct Bundle {
     source: Arc<dyn Source + Send + Sync>,
-    parts: Arc<[Part]>,
+    parts: Arc<[BundleMember]>,
 }
 
 impl std::fmt::Debug for Bundle {
@@ -72,18 +72,18 @@ impl Bundle {
     }
 
     /// Returns the members, in their order.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[BundleMember] {
         &self.parts
     }
 
     /// Returns the members with objects.
-    pub fn objects(&self) -> impl Iterator<Item = &Part> {
+    pub fn objects(&self) -> impl Iterator<Item = &BundleMember> {
         let is_object =
-            |part: &&Part| matches!(part.member, Member::Cached { .. } | Member::Copied(_));
+            |part: &&BundleMember| matches!(part.member, Member::Cached { .. } | Member::Copied(_));
         self.parts.iter().filter(is_object)
     }
 
-    fn part(&self, member: &Member) -> Option<&Part> {
+    fn part(&self, member: &Member) -> Option<&BundleMember> {
         self.parts.iter().find(|part| part.member == *member)
     }
 
@@ -106,7 +106,7 @@ impl Bundle {
     /// # Errors
     /// It is missing, too large, or cannot be read.
     pub fn index(&self) -> Result<Vec<u8>> {
-        self.text(&Member::Index, "index")
+        self.text(&Member::BundleIndex, "index")
     }
 
     /// Returns the paths of objects and their build IDs, in hexadecimal digits. Lines of another form are
@@ -141,7 +141,7 @@ impl Bundle {
     ///
     /// # Errors
     /// There is no memory for the decompression.
-    pub fn reader(&self, part: &Part) -> Result<impl Read + Send + use<>> {
+    pub fn reader(&self, part: &BundleMember) -> Result<impl Read + Send + use<>> {
         let raw = SourceReader::new(self.source.clone(), part.place);
         let packed: Box<dyn Read + Send> = match part.member.is_compressed() {
             false => Box::new(raw),
@@ -204,7 +204,7 @@ fn copied(reader: &mut dyn Read, file: &mut dyn Write) -> Result<u64> {
     }
 }
 
-fn too_large(part: &Part, most: u64) -> Error {
+fn too_large(part: &BundleMember, most: u64) -> Error {
     Error::TooLarge {
         member: part.member.name().escape_ascii().to_string(),
         most,
@@ -230,7 +230,7 @@ impl Read for Bounded {
 }
 
 /// Reads the headers of all members.
-fn headers(source: &dyn Source) -> Result<Vec<Part>> {
+fn headers(source: &dyn Source) -> Result<Vec<BundleMember>> {
     let end = source.len()?;
     let mut parts = Vec::new();
     let mut names = HashSet::new();
@@ -263,7 +263,7 @@ fn headers(source: &dyn Source) -> Result<Vec<Part>> {
             let name = fields.path_bytes().escape_ascii().to_string();
             return Err(corrupt(&format!("{name} does not belong into a bundle")));
         };
-        if parts.is_empty() && member != Member::Index {
+        if parts.is_empty() && member != Member::BundleIndex {
             return Err(corrupt("the index is not the first member"));
         }
         if !names.insert(member.clone()) {
@@ -278,7 +278,7 @@ fn headers(source: &dyn Source) -> Result<Vec<Part>> {
             return Err(corrupt("a member is larger than the archive"));
         };
         let modified = header.mtime().unwrap_or(0).min(u64::from(u32::MAX));
-        parts.push(Part {
+        parts.push(BundleMember {
             member,
             place: FileSection {
                 offset: start,

@@ -12,11 +12,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use perfdata_bundle::{Bundle, BundleWriter, Error, Index, Member};
+use perfdata_bundle::{Bundle, BundleIndex, BundleWriter, Error, Member};
 use tar::{Builder, EntryType, Header};
 
 fn bundle() -> Vec<u8> {
-    let mut index = Index::default();
+    let mut index = BundleIndex::default();
     index.object(b"/usr/bin/\"x\"", None, b"m", b"f", Some(3), "its path");
     let mut writer =
         BundleWriter::new(Vec::new(), &index.to_json(), b"abcdef01 /usr/bin/x\n").unwrap();

@@ -105,7 +105,7 @@ pub use elf::{DebugLink, Elf, Segment};
 pub use evidence::{Evidence, Verified};
 pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
 pub use lines::{NoDebugInfo, SourceFrame, WithoutDebugInfo};
-pub use object::carried::{CarriedFile, Content, FrameObject, Frames};
+pub use object::carried::{CarriedContent, CarriedFile, FrameObject, Frames};
 pub use reason::{HidingSetting, Reason, Unresolved};
 pub use sources::{BundleFolder, Locate, Sources};
 pub use symbolizer::{Symbol, SymbolPlace, Symbolizer};

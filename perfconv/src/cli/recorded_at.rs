@@ -25,11 +25,11 @@ impl FromStr for TimeOfDay {
 
 /// The pattern by which the name of a file contains the time of its recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamePattern(Vec<Item>);
+pub struct NamePattern(Vec<PatternItem>);
 
 /// A part of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Item {
+enum PatternItem {
     /// This byte of the name.
     Byte(u8),
     /// Digits with this meaning.
@@ -70,27 +70,27 @@ impl FromStr for NamePattern {
         let mut bytes = text.bytes();
         while let Some(byte) = bytes.next() {
             let item = match (byte, if byte == b'%' { bytes.next() } else { None }) {
-                (b'%', Some(b'Y')) => Item::Number(Number::Year),
-                (b'%', Some(b'm')) => Item::Number(Number::Month),
-                (b'%', Some(b'd')) => Item::Number(Number::Day),
-                (b'%', Some(b'H')) => Item::Number(Number::Hour),
-                (b'%', Some(b'M')) => Item::Number(Number::Minute),
-                (b'%', Some(b'S')) => Item::Number(Number::Second),
-                (b'%', Some(b's')) => Item::Number(Number::Epoch),
-                (b'%', Some(b'z')) => Item::Zone,
-                (b'%', Some(b'%')) => Item::Byte(b'%'),
+                (b'%', Some(b'Y')) => PatternItem::Number(Number::Year),
+                (b'%', Some(b'm')) => PatternItem::Number(Number::Month),
+                (b'%', Some(b'd')) => PatternItem::Number(Number::Day),
+                (b'%', Some(b'H')) => PatternItem::Number(Number::Hour),
+                (b'%', Some(b'M')) => PatternItem::Number(Number::Minute),
+                (b'%', Some(b'S')) => PatternItem::Number(Number::Second),
+                (b'%', Some(b's')) => PatternItem::Number(Number::Epoch),
+                (b'%', Some(b'z')) => PatternItem::Zone,
+                (b'%', Some(b'%')) => PatternItem::Byte(b'%'),
                 (b'%', _) => {
                     return Err("after %, one of YmdHMSsz% must follow".into());
                 }
-                (byte, _) => Item::Byte(byte),
+                (byte, _) => PatternItem::Byte(byte),
             };
-            let is_twice = !matches!(item, Item::Byte(_)) && items.contains(&item);
+            let is_twice = !matches!(item, PatternItem::Byte(_)) && items.contains(&item);
             if is_twice {
                 return Err("the same part of the time occurs twice".into());
             }
             items.push(item);
         }
-        let has = |number| items.contains(&Item::Number(number));
+        let has = |number| items.contains(&PatternItem::Number(number));
         let is_date = has(Number::Year) && has(Number::Month) && has(Number::Day);
         let is_time = has(Number::Hour) || !(has(Number::Minute) || has(Number::Second));
         if is_date == has(Number::Epoch) || !is_time {
@@ -143,18 +143,18 @@ struct FoundTime {
 
 impl FoundTime {
     /// Takes what the item matches, and returns the rest.
-    fn take<'a>(&mut self, item: Item, name: &'a [u8]) -> Option<&'a [u8]> {
+    fn take<'a>(&mut self, item: PatternItem, name: &'a [u8]) -> Option<&'a [u8]> {
         let number = match item {
-            Item::Byte(byte) => {
+            PatternItem::Byte(byte) => {
                 let (first, rest) = name.split_first()?;
                 return (*first == byte).then_some(rest);
             }
-            Item::Zone => {
+            PatternItem::Zone => {
                 let (zone, rest) = zone(name)?;
                 self.zone = zone;
                 return Some(rest);
             }
-            Item::Number(number) => number,
+            PatternItem::Number(number) => number,
         };
         let (least, most) = number.digits();
         let (value, rest) = digits(name, least, most)?;

@@ -83,7 +83,7 @@ impl InputBundle {
 pub(super) fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Input> {
     let bundle = Bundle::open(source).map_err(of_bundle)?;
     let recording = bundle.recording().map_err(of_bundle)?;
-    let file = spool(&mut Named(recording))?;
+    let file = spool(&mut NamedObject(recording))?;
     let file = InputFile::new(file).map_err(Error::io("temporary file"))?;
     let written = bundle.recorded_until().map(|modified| Written {
         modified,
@@ -107,9 +107,9 @@ pub(super) fn open_stream(first: Vec<u8>, rest: impl Read) -> Result<Input> {
 }
 
 /// A reader of a member, whose errors are those of the bundle.
-struct Named<R>(R);
+struct NamedObject<R>(R);
 
-impl<R: Read> Read for Named<R> {
+impl<R: Read> Read for NamedObject<R> {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         let read = self.0.read(bytes);
         read.map_err(|error| annotated(error, " (the recording in the bundle)"))

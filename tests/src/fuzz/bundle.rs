@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use perfdata_bundle::{Bundle, BundleWriter, Index, Member};
+use perfdata_bundle::{Bundle, BundleIndex, BundleWriter, Member};
 
 /// Maximum number of bytes that are read of a member.
 const MOST: u64 = 1 << 20;
@@ -28,7 +28,7 @@ pub fn bundle(data: &[u8]) {
 /// Returns a small bundle.
 pub(super) fn bundle_seeds() -> Vec<Vec<u8>> {
     let make = || {
-        let index = Index::default().to_json();
+        let index = BundleIndex::default().to_json();
         let mut writer = BundleWriter::new(Vec::new(), &index, b"abcdef /usr/bin/x\n").ok()?;
         let object = Member::cached("abcdef", "elf")?;
         let copy = Member::copied(b"/usr/bin/x")?;
