@@ -100,9 +100,9 @@ fn sorted(text: &str) -> Vec<&str> {
 fn without_freed_names(text: &str) -> Vec<String> {
     let is_known = |word: &&str| {
         let name = word.split(':').next().unwrap_or_default();
-        let is_number = name
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        // Such a name may also contain a space. Words without a character are indentation.
+        let is_number = word.is_empty() || !name.is_empty() && name.bytes().all(is_digit);
         is_number || ["_start", "work", "collatz", "twice", "down"].contains(&name)
     };
     let lines = text.lines().map(|line| {
