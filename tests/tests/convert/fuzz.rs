@@ -76,6 +76,7 @@ targets! {
     zstd 5000,
     elf 5000,
     jitdump 5000,
+    bundle 2000,
     arm_spe 1000,
     intel_pt 5000,
     intel_pt_walk 20000,
