@@ -134,7 +134,7 @@ impl fmt::Display for DecodeError {
             DecodeError::Internal => "Internal error",
             DecodeError::BadPacket => "Bad packet",
             DecodeError::NoInstruction => "Failed to get instruction",
-            DecodeError::Mismatch => "TraceSource doesn't match instruction",
+            DecodeError::Mismatch => "Trace doesn't match instruction",
             DecodeError::Overflow => "Overflow packet",
             DecodeError::Lost => "Lost trace data",
             DecodeError::EndlessLoop => "Never-ending loop (refer perf config intel-pt.max-loops)",

@@ -234,7 +234,7 @@ fn branches_and_returns() {
         ],
     );
     // A return that is not taken, one without a call, and one where none are compressed.
-    let mismatch = "TraceSource doesn't match instruction at +11";
+    let mismatch = "Trace doesn't match instruction at +11";
     check(&[tnt(&[false, false])], &["branch +4 +10", mismatch]);
     check(
         &[
@@ -272,7 +272,7 @@ fn branches_and_returns() {
         &[
             "branch +4 +10",
             "branch +11 +9",
-            "TraceSource doesn't match instruction at +9",
+            "Trace doesn't match instruction at +9",
             "branch+begin 0 +0",
         ],
     );
@@ -282,20 +282,17 @@ fn branches_and_returns() {
 fn what_does_not_fit() {
     check(
         &[Packet::Tip(ip(0))],
-        &["TraceSource doesn't match instruction at +2"],
+        &["Trace doesn't match instruction at +2"],
     );
     check(
         &[Packet::Fup(ip(0xb)), Packet::TipPgd(ip(0))],
-        &[
-            "TraceSource doesn't match instruction at +2",
-            "branch+end 0 +0",
-        ],
+        &["Trace doesn't match instruction at +2", "branch+end 0 +0"],
     );
     // After an error, decoding continues at the next address.
     check(
         &[Packet::Tip(ip(0)), Packet::Tip(ip(0)), tnt(&[true])],
         &[
-            "TraceSource doesn't match instruction at +2",
+            "Trace doesn't match instruction at +2",
             "branch 0 +0",
             "branch +2 +0",
         ],
@@ -341,7 +338,7 @@ fn asynchronous_events() {
     );
     check(
         &[Packet::Fup(ip(2)), tnt(&[true])],
-        &["TraceSource doesn't match instruction at +2"],
+        &["Trace doesn't match instruction at +2"],
     );
     check(
         &[Packet::Ovf, Packet::Fup(ip(0)), tnt(&[true])],
