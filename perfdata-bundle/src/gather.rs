@@ -10,7 +10,6 @@ use perfdata_symbols::{
     CarriedContent, CarriedFile, FrameObject, Frames, ObjectFinder, Reason, Sources,
 };
 
-use crate::index::BundleIndex;
 use crate::member::Member;
 
 /// Finds the files that belong into the bundle of a recording: those that a
@@ -173,7 +172,8 @@ impl Carried {
         })
     }
 
-    fn size(&self) -> Option<u64> {
+    /// Returns the size of the file in bytes, if it is known.
+    pub fn size(&self) -> Option<u64> {
         match &self.file.content {
             CarriedContent::Bytes(bytes) => Some(bytes.len() as u64),
             // The files of the kernel have no size.
@@ -187,32 +187,6 @@ impl Carried {
 }
 
 impl Gathered {
-    /// Returns the index.
-    pub fn index(&self) -> BundleIndex {
-        let mut index = BundleIndex::default();
-        for carried in &self.files {
-            let from = match &carried.file.content {
-                CarriedContent::File(path) => path.as_os_str().as_encoded_bytes(),
-                _ => b"memory",
-            };
-            let id = carried.file.build_id.map(|id| id.to_string());
-            let evidence = carried.file.evidence.to_string();
-            index.object(
-                &carried.name,
-                id.as_deref(),
-                &carried.member.name(),
-                from,
-                carried.size(),
-                &evidence,
-            );
-        }
-        for absent in &self.absent {
-            let id = absent.build_id.map(|id| id.to_string());
-            index.missing(&absent.name, id.as_deref(), &absent.reason);
-        }
-        index
-    }
-
     /// Returns the build IDs of objects by their names, as lines of `perf buildid-list`.
     pub fn build_ids(&self) -> Vec<u8> {
         let mut ids: BTreeMap<&[u8], String> = BTreeMap::new();

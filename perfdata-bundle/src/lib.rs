@@ -27,14 +27,12 @@
 
 mod error;
 mod gather;
-mod index;
 mod member;
 mod read;
 mod write;
 
 pub use error::{Error, Result};
 pub use gather::{Absent, Carried, Gathered, Gatherer};
-pub use index::BundleIndex;
 pub use member::{CACHE_NAMES, Member, is_bundle};
 pub use read::{Bundle, BundleMember};
 pub use write::BundleWriter;

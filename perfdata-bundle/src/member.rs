@@ -45,7 +45,7 @@ pub fn is_bundle(first: &[u8]) -> bool {
 #[non_exhaustive]
 pub enum Member {
     /// What the bundle contains, as JSON.
-    BundleIndex,
+    Index,
     /// The build IDs of objects by their paths.
     BuildIds,
     /// The recording.
@@ -89,7 +89,7 @@ impl Member {
     pub(crate) fn parse(name: &[u8]) -> Option<Member> {
         let name = name.strip_prefix(FOLDER)?;
         match name {
-            INDEX => return Some(Member::BundleIndex),
+            INDEX => return Some(Member::Index),
             BUILD_IDS => return Some(Member::BuildIds),
             RECORDING => return Some(Member::Recording),
             _ => {}
@@ -109,7 +109,7 @@ impl Member {
     pub fn name(&self) -> Vec<u8> {
         let mut name = FOLDER.to_vec();
         match self {
-            Member::BundleIndex => name.extend_from_slice(INDEX),
+            Member::Index => name.extend_from_slice(INDEX),
             Member::BuildIds => name.extend_from_slice(BUILD_IDS),
             Member::Recording => name.extend_from_slice(RECORDING),
             Member::Cached { .. } | Member::Copied(_) => {
@@ -130,13 +130,13 @@ impl Member {
                 [CACHE, text.as_bytes()].concat()
             }
             Member::Copied(path) => [ROOT, path].concat(),
-            Member::BundleIndex | Member::BuildIds | Member::Recording => Vec::new(),
+            Member::Index | Member::BuildIds | Member::Recording => Vec::new(),
         }
     }
 
     /// Returns whether the member is compressed.
     pub(crate) fn is_compressed(&self) -> bool {
-        !matches!(self, Member::BundleIndex | Member::BuildIds)
+        !matches!(self, Member::Index | Member::BuildIds)
     }
 
     /// Returns the path of an object in the folder into which objects are extracted:
@@ -175,7 +175,7 @@ mod tests {
     fn names_are_those_of_members() {
         let long = [b"a/".repeat(60), b"libx.so".to_vec()].concat();
         for member in [
-            Member::BundleIndex,
+            Member::Index,
             Member::BuildIds,
             Member::Recording,
             Member::cached("0123456789abcdef", "elf").unwrap(),
@@ -187,7 +187,7 @@ mod tests {
             let (folders, last) = member.split_name().unwrap();
             assert!(folders.len() <= MOST_PREFIX && last.len() <= MOST_NAME);
         }
-        assert!(is_bundle(&Member::BundleIndex.name()[..16]));
+        assert!(is_bundle(&Member::Index.name()[..16]));
         assert!(!is_bundle(b"perf.bund") && !is_bundle(b"PERFILE2\0\0\0\0\0\0\0\0"));
     }
 

@@ -106,7 +106,7 @@ impl Bundle {
     /// # Errors
     /// It is missing, too large, or cannot be read.
     pub fn index(&self) -> Result<Vec<u8>> {
-        self.text(&Member::BundleIndex, "index")
+        self.text(&Member::Index, "index")
     }
 
     /// Returns the paths of objects and their build IDs, in hexadecimal digits. Lines of another form are
@@ -151,7 +151,7 @@ impl Bundle {
                 Box::new(decoder)
             }
         };
-        let most = part.place.size.saturating_mul(MOST_RATIO).max(ALWAYS);
+        let most = most_of(part.place.size);
         Ok(Bounded {
             inner: packed,
             rest: most,
@@ -163,9 +163,10 @@ impl Bundle {
     /// files by their paths. Returns the number of bytes.
     ///
     /// # Errors
-    /// A member is corrupt or too large, or the folder cannot be written.
+    /// A member is corrupt or too large, or all of them are; or the folder cannot be written.
     pub fn extract_objects(&self, folder: &Path) -> Result<u64> {
         let mut total = 0_u64;
+        let most = most_of(self.source.len()?);
         for part in self.objects() {
             let Some(below) = part.member.object_path() else {
                 continue;
@@ -180,6 +181,12 @@ impl Bundle {
             let mut reader = self.reader(part)?;
             let size = copied(&mut reader, &mut file)?;
             total = total.saturating_add(size);
+            if total > most {
+                return Err(Error::TooLarge {
+                    member: "all objects".into(),
+                    most,
+                });
+            }
             let _ = file.set_modified(part.modified);
         }
         Ok(total)
@@ -202,6 +209,11 @@ fn copied(reader: &mut dyn Read, file: &mut dyn Write) -> Result<u64> {
             Err(error) => return Err(Error::Io(error)),
         }
     }
+}
+
+/// Returns the maximum number of bytes of what has this size in the bundle.
+fn most_of(size: u64) -> u64 {
+    size.saturating_mul(MOST_RATIO).max(ALWAYS)
 }
 
 fn too_large(part: &BundleMember, most: u64) -> Error {
@@ -263,7 +275,7 @@ fn headers(source: &dyn Source) -> Result<Vec<BundleMember>> {
             let name = fields.path_bytes().escape_ascii().to_string();
             return Err(corrupt(&format!("{name} does not belong into a bundle")));
         };
-        if parts.is_empty() && member != Member::BundleIndex {
+        if parts.is_empty() && member != Member::Index {
             return Err(corrupt("the index is not the first member"));
         }
         if !names.insert(member.clone()) {

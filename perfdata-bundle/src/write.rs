@@ -35,7 +35,7 @@ impl<W: Write> BundleWriter<W> {
         let now = Some(SystemTime::now());
         let size = |content: &[u8]| content.len() as u64;
         writer.append(
-            &Member::BundleIndex,
+            &Member::Index,
             size(index.as_bytes()),
             now,
             index.as_bytes(),

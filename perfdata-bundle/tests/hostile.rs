@@ -12,14 +12,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use perfdata_bundle::{Bundle, BundleIndex, BundleWriter, Error, Member};
+use perfdata_bundle::{Bundle, BundleWriter, Error, Member};
 use tar::{Builder, EntryType, Header};
 
 fn bundle() -> Vec<u8> {
-    let mut index = BundleIndex::default();
-    index.object(b"/usr/bin/\"x\"", None, b"m", b"f", Some(3), "its path");
-    let mut writer =
-        BundleWriter::new(Vec::new(), &index.to_json(), b"abcdef01 /usr/bin/x\n").unwrap();
+    let mut writer = BundleWriter::new(Vec::new(), "{}", b"abcdef01 /usr/bin/x\n").unwrap();
     let objects = [
         Member::cached("abcdef01", "elf").unwrap(),
         Member::copied(b"/usr/bin/x").unwrap(),

@@ -16,7 +16,7 @@ pub mod to_parts;
 mod watched;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ use crate::stages::file_features::FileFeatures;
 use crate::stages::sample_times::UpdateTimes;
 use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
+use crate::support::counted::CountedWriter;
 use crate::support::files::{temporary_file, temporary_file_failed};
 use chain::Step;
 pub(crate) use chain::compression;
@@ -425,7 +426,7 @@ impl Conversion {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
         let plan = pipe_plan(&container_layout, &recording, &mut steps);
-        let mut counted = Counted { out, bytes: 0 };
+        let mut counted = CountedWriter { out, bytes: 0 };
         let mut writer =
             PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
         let mut summary = pump(
@@ -578,24 +579,6 @@ struct Begun {
     recording: Recording,
     container_layout: ContainerLayout,
     steps: Vec<Step>,
-}
-
-/// An output that counts its bytes.
-struct Counted<'a> {
-    out: &'a mut dyn Write,
-    bytes: u64,
-}
-
-impl Write for Counted<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes = self.bytes.saturating_add(written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 /// Returns the type of the compressed records of the output, if a stage receives their content and

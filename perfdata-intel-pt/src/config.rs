@@ -58,8 +58,6 @@ pub struct Config {
     pub wanted: EventKinds,
     /// Number of branches without a packet that are regarded as an endless loop.
     pub max_loops: u32,
-    /// Time of the first record, for traces that begin before it; 0 if there is none.
-    pub first_time: u64,
 }
 
 impl Default for Config {
@@ -76,7 +74,6 @@ impl Default for Config {
             detail: Detail::Full,
             wanted: EventKinds::NONE,
             max_loops: 100_000,
-            first_time: 0,
         }
     }
 }

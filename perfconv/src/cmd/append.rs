@@ -67,7 +67,9 @@ pub fn run(
             while !is_over.load(Ordering::Relaxed)
                 && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
             {
-                let result = append_or_list(args, path, folder, limits, messages, jobs == 1);
+                let result = append_or_list(args, path, folder, || {
+                    append_one(args, path, folder, limits, messages, jobs == 1)
+                });
                 if sender.send((path, result)).is_err() {
                     return;
                 }
@@ -141,21 +143,15 @@ fn append_or_list(
     args: &ExportArgs,
     path: &Path,
     folder: &Path,
-    limits: Limits,
-    messages: Messages,
-    is_alone: bool,
+    append: impl FnOnce() -> Result<Appended>,
 ) -> Result<Appended> {
-    let row = BrokenRow::of(path, folder);
-    if let Some(row) = &row
-        && !args.output.force
-        && row.is_known()
-    {
+    let Some(row) = BrokenRow::of(path, folder) else {
+        return append();
+    };
+    if !args.output.force && row.is_known() {
         return Ok(Appended::Broken);
     }
-    let result = append_one(args, path, folder, limits, messages, is_alone);
-    let Some(row) = row else {
-        return result;
-    };
+    let result = append();
     match &result {
         Ok(_) => row.remove()?,
         Err(error) if !is_of_folder(error, folder) => row.add(error, !args.output.no_sync)?,

@@ -13,7 +13,8 @@ use crate::cli::BundleArgs;
 use crate::messages::Messages;
 use crate::suggestions::count;
 use perfdata_convert::error::{Error, Result, Step};
-use perfdata_convert::io::{Input, Output};
+use perfdata_convert::io::{Input, Output, bundle_index};
+use perfdata_convert::support::counted::CountedWriter;
 use perfdata_export::Sources;
 
 /// Maximum number of objects that are listed because they were not found.
@@ -85,7 +86,7 @@ fn write(input: &Input, gathered: &Gathered, out: &mut dyn Write) -> Result<u64>
         out: BufWriter::new(out),
         bytes: 0,
     };
-    let index = gathered.index().to_json();
+    let index = bundle_index(gathered);
     let mut bundle =
         BundleWriter::new(counted, &index, &gathered.build_ids()).map_err(unwritten)?;
     let modified = input.modified().or_else(|| Some(SystemTime::now()));
@@ -125,24 +126,6 @@ fn unwritten(error: perfdata_bundle::Error) -> Error {
         perfdata_bundle::Error::Io(error) => Error::io("bundle")(error),
         perfdata_bundle::Error::Temporary(error) => Error::io("a temporary file")(error),
         other => Error::Refused(other.to_string()),
-    }
-}
-
-/// Counts the bytes that are written.
-struct CountedWriter<W> {
-    out: W,
-    bytes: u64,
-}
-
-impl<W: Write> Write for CountedWriter<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes = self.bytes.saturating_add(written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

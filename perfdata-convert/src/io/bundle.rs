@@ -4,16 +4,17 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use perfdata_bundle::Bundle;
+use perfdata_bundle::{Bundle, Gathered};
 use perfdata_core::read::{InputFile, Source};
 use perfdata_session::BuildId;
-use perfdata_symbols::BundleFolder;
+use perfdata_symbols::{BundleFolder, CarriedContent};
 use tempfile::TempDir;
 
 use super::input::{Input, OpenInput, Written};
 use super::spool::{annotated, failed, spool};
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
+use crate::json::Json;
 
 /// The bundle from which an input was read.
 #[derive(Debug, Clone)]
@@ -76,6 +77,50 @@ impl InputBundle {
             .filter_map(|(name, digits)| Some((name, BuildId::from_hex(&digits)?)))
             .collect())
     }
+}
+
+/// Returns the index of a bundle, which is JSON: the files that were found, and the objects that were
+/// not.
+pub fn bundle_index(gathered: &Gathered) -> String {
+    let mut json = Json::pretty();
+    json.object("");
+    json.number("version", 1);
+    json.list("objects");
+    for carried in &gathered.files {
+        json.on_line(|json| {
+            json.object("");
+            json.text("name", &carried.name);
+            if let Some(id) = carried.file.build_id {
+                json.text("build_id", id.to_string().as_bytes());
+            }
+            json.text("member", &carried.member.name());
+            if let CarriedContent::File(path) = &carried.file.content {
+                json.text("from", path.as_os_str().as_encoded_bytes());
+            }
+            if let Some(size) = carried.size() {
+                json.number("size", size);
+            }
+            json.text("evidence", carried.file.evidence.to_string().as_bytes());
+            json.close();
+        });
+    }
+    json.close();
+    json.list("missing");
+    for absent in &gathered.absent {
+        json.on_line(|json| {
+            json.object("");
+            json.text("name", &absent.name);
+            if let Some(id) = absent.build_id {
+                json.text("build_id", id.to_string().as_bytes());
+            }
+            json.text("reason", absent.reason.as_bytes());
+            json.close();
+        });
+    }
+    json.close();
+    json.close();
+    json.end_line();
+    json.into_text()
 }
 
 /// Opens the recording in a bundle. It is written to a temporary file, so that it can be read at any

@@ -5,6 +5,7 @@
 pub mod attributes;
 pub mod background;
 pub mod batch;
+pub mod counted;
 pub mod cycles;
 pub mod deferred_chains;
 pub mod digits;

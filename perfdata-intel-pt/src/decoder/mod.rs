@@ -17,6 +17,7 @@ use crate::address::CompressedIp;
 use crate::blocks::{BasicBlocks, Return};
 use crate::config::{Config, Detail};
 use crate::event::{DecodeError, EventKinds, TraceEvent};
+use crate::packet::Pip;
 use crate::source::{CodeSource, TraceSource};
 use clock::TraceClock;
 use count::Counter;
@@ -421,6 +422,12 @@ impl Decoder {
     fn turn_off(&mut self) {
         self.is_on = false;
         self.counter.interrupt();
+    }
+
+    /// The packet says whether a virtual machine runs now.
+    fn guest_now(&mut self, pip: Pip) {
+        self.pip_is_guest = pip.non_root;
+        self.set_guest();
     }
 
     fn set_guest(&mut self) {

@@ -28,8 +28,7 @@ impl Decoder {
         self.has_last_ip = true;
         self.task = Activity::Packets;
         self.state_packets(trace)?;
-        self.event.kinds = EventKinds::PSB;
-        (self.event.from, self.event.to) = (self.psb_ip, 0);
+        self.report_psb();
         if self.ip != 0 && self.hops() {
             self.task = Activity::Report;
         }
@@ -59,10 +58,7 @@ impl Decoder {
                         self.psb_ip = self.ip;
                     }
                 }
-                Packet::Pip(pip) => {
-                    self.pip_is_guest = pip.non_root;
-                    self.set_guest();
-                }
+                Packet::Pip(pip) => self.guest_now(pip),
                 Packet::ModeExec(mode) => self.mode_now(mode),
                 Packet::ModeTsx(mode) => self.in_tx_now(mode),
                 Packet::TraceStop => {
@@ -76,20 +72,12 @@ impl Decoder {
                     self.counter.interrupt();
                     return Err(Stop::Error(DecodeError::Mismatch));
                 }
-                Packet::TipPge(_)
-                | Packet::Tip(_)
-                | Packet::Ptwrite4(_)
-                | Packet::Ptwrite8(_)
-                | Packet::Exstop(_)
-                | Packet::Mwait(_)
-                | Packet::Pwre(_)
-                | Packet::Pwrx(_)
-                | Packet::Bbp(_)
-                | Packet::Bip4(_)
-                | Packet::Bip8(_)
-                | Packet::Bep(_)
-                | Packet::Cfe(_)
-                | Packet::Evd(_) => return Err(Stop::Error(DecodeError::Mismatch)),
+                Packet::TipPge(_) | Packet::Tip(_) => {
+                    return Err(Stop::Error(DecodeError::Mismatch));
+                }
+                other if is_of_program(&other) => {
+                    return Err(Stop::Error(DecodeError::Mismatch));
+                }
                 _ => {}
             }
         }
@@ -168,10 +156,7 @@ impl Decoder {
                     }
                 }
                 Packet::Fup(ip) if self.is_at(ip) => return Ok(()),
-                Packet::Pip(pip) => {
-                    self.pip_is_guest = pip.non_root;
-                    self.set_guest();
-                }
+                Packet::Pip(pip) => self.guest_now(pip),
                 Packet::ModeExec(mode) => self.mode_now(mode),
                 Packet::ModeTsx(mode) => self.in_tx_now(mode),
                 Packet::Ovf => return Err(self.overflow()),
@@ -182,12 +167,9 @@ impl Decoder {
                 }
                 Packet::Psb => {
                     self.event.psb_offset = self.reader.offset();
-                    self.psb_ip = 0;
-                    (self.has_last_ip, self.last_ip) = (true, 0);
-                    self.returns.clear();
+                    self.begin_psb();
                     self.state_packets(trace)?;
-                    self.event.kinds = EventKinds::PSB;
-                    (self.event.from, self.event.to) = (self.psb_ip, 0);
+                    self.report_psb();
                     return Ok(());
                 }
                 _ => {}
@@ -262,18 +244,7 @@ impl Decoder {
                     }
                     return true;
                 }
-                Packet::Ptwrite4(_)
-                | Packet::Ptwrite8(_)
-                | Packet::Exstop(_)
-                | Packet::Mwait(_)
-                | Packet::Pwre(_)
-                | Packet::Pwrx(_)
-                | Packet::Bbp(_)
-                | Packet::Bip4(_)
-                | Packet::Bip8(_)
-                | Packet::Bep(_)
-                | Packet::Cfe(_)
-                | Packet::Evd(_) => {
+                other if is_of_program(other) => {
                     if !is_behind {
                         return true;
                     }
@@ -301,11 +272,7 @@ impl Decoder {
         }
         self.task = Activity::Packets;
         match self.psb_state(trace) {
-            Err(Stop::Error(_)) => {
-                self.task = Activity::FindIpAgain;
-                Err(Stop::Error(DecodeError::Mismatch))
-            }
-            Ok(StepResult::Nothing) => {
+            Err(Stop::Error(_)) | Ok(StepResult::Nothing) => {
                 self.task = Activity::FindIpAgain;
                 Err(Stop::Error(DecodeError::Mismatch))
             }
@@ -319,15 +286,25 @@ impl Decoder {
         &mut self,
         trace: &mut T,
     ) -> Result<StepResult, T::Error> {
-        (self.has_last_ip, self.last_ip) = (true, 0);
-        self.psb_ip = 0;
-        self.returns.clear();
+        self.begin_psb();
         if !self.state_in_sync(trace)? {
             return Ok(StepResult::Nothing);
         }
+        self.report_psb();
+        Ok(StepResult::Event)
+    }
+
+    /// Begins at a PSB packet: no address and no call is known.
+    fn begin_psb(&mut self) {
+        (self.has_last_ip, self.last_ip) = (true, 0);
+        self.psb_ip = 0;
+        self.returns.clear();
+    }
+
+    /// Reports a PSB packet.
+    fn report_psb(&mut self) {
         self.event.kinds = EventKinds::PSB;
         (self.event.from, self.event.to) = (self.psb_ip, 0);
-        Ok(StepResult::Event)
     }
 
     /// Processes the packets after a PSB packet. Returns whether PSBEND was reached; otherwise, the
@@ -356,10 +333,7 @@ impl Decoder {
                 Packet::Ovf => return Err(self.overflow()),
                 Packet::ModeExec(mode) => self.mode_now(mode),
                 Packet::ModeTsx(mode) => self.in_tx_now(mode),
-                Packet::Pip(pip) => {
-                    self.pip_is_guest = pip.non_root;
-                    self.set_guest();
-                }
+                Packet::Pip(pip) => self.guest_now(pip),
                 Packet::Fup(ip) => {
                     self.is_on = true;
                     if ip.payload_size() != 0 {
@@ -375,4 +349,24 @@ impl Decoder {
             }
         }
     }
+}
+
+/// Returns whether a packet is about something that the program or the processor did, besides
+/// branches.
+fn is_of_program(packet: &Packet) -> bool {
+    matches!(
+        packet,
+        Packet::Ptwrite4(_)
+            | Packet::Ptwrite8(_)
+            | Packet::Exstop(_)
+            | Packet::Mwait(_)
+            | Packet::Pwre(_)
+            | Packet::Pwrx(_)
+            | Packet::Bbp(_)
+            | Packet::Bip4(_)
+            | Packet::Bip8(_)
+            | Packet::Bep(_)
+            | Packet::Cfe(_)
+            | Packet::Evd(_)
+    )
 }

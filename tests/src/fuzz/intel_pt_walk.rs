@@ -137,7 +137,6 @@ pub fn intel_pt_walk(data: &[u8]) {
         },
         wanted: EventKinds::ALL,
         max_loops: 50,
-        ..Config::default()
     };
     let whole = all(
         config.clone(),

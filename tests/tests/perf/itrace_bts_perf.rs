@@ -29,7 +29,8 @@ const WORDS: [&str; 9] = [
     "i100usbxwpog16l8",
 ];
 
-fn judges() -> Vec<&'static Perf> {
+/// Returns the perfs that read recordings of this machine.
+pub(super) fn judges() -> Vec<&'static Perf> {
     let all = perf::all().iter();
     let found: Vec<_> = all.filter(|perf| perf.endian == Endian::Little).collect();
     if found.is_empty() {

@@ -4,14 +4,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_tests::convert::Whole;
-use perfdata_tests::perf::{self, Perf};
-use perfdata_tests::recordings::Endian;
-use perfdata_tests::skipped;
+use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::traces::encoder::Features;
 use perfdata_tests::traces::flow::{FlowRecipe, FlowRecording};
 
+use super::itrace_bts_perf::judges;
 use super::itrace_perf::{injected, own};
 
 const USUAL: FlowRecipe = FlowRecipe::USUAL;
@@ -151,15 +152,6 @@ const WORDS: [&str; 14] = [
     "Zi13ibe",
 ];
 
-fn judges() -> Vec<&'static Perf> {
-    let all = perf::all().iter();
-    let found: Vec<_> = all.filter(|perf| perf.endian == Endian::Little).collect();
-    if found.is_empty() {
-        skipped::note("perf");
-    }
-    found
-}
-
 /// Writes a recording and its program into a folder.
 fn made(folder: &Path, recipe: FlowRecipe) -> (PathBuf, FlowRecording) {
     let program = folder.join("program");
@@ -275,5 +267,28 @@ fn samples_are_the_run() {
         );
         let last = instructions.len().min(expected.len());
         assert_eq!(instructions[..last], expected[..last], "{name}");
+    }
+}
+
+/// Pipes and recordings of the other byte order have the same samples.
+#[test]
+fn containers_make_no_difference() {
+    for (name, recipe) in recipes() {
+        if !["without times", "CPUs", "others"].contains(&name) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let (input, _) = made(folder.path(), recipe);
+        let expected = records(&own(&input, None, "i20usbe", false).path());
+        assert!(expected.len() > 100, "{name}");
+        let pipe = own(&input, Some(ContainerKind::Pipe), "i20usbe", false);
+        assert_same(&expected, &records(&pipe.path()), name);
+        let as_pipe = convert(&input, Some(ContainerKind::Pipe), Vec::new());
+        let of_pipe = own(&as_pipe.expect("a pipe").path(), None, "i20usbe", false);
+        assert_same(&expected, &records(&of_pipe.path()), name);
+        let swap: Box<dyn Stage> = Box::new(Swap::new(Target::Other, Unknown::Error));
+        let swapped = convert(&input, None, vec![swap]).expect("the other byte order");
+        let of_swapped = own(&swapped.path(), None, "i20usbe", false);
+        assert_same(&expected, &records(&of_swapped.path()), name);
     }
 }
