@@ -22,6 +22,7 @@ mod sanitize;
 mod slice;
 mod split;
 mod thin;
+mod traces;
 mod words;
 
 pub use bundle::{BundleArgs, UnbundleArgs};
@@ -42,6 +43,7 @@ pub use sanitize::SanitizeArgs;
 pub use slice::{SLICE as SAMPLES_TO_KEEP, SliceArgs};
 pub use split::SplitArgs;
 pub use thin::ThinArgs;
+pub use traces::{ItraceArgs, TraceArgs};
 pub use words::nearest_command;
 
 use std::ffi::OsString;

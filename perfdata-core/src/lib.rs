@@ -138,6 +138,7 @@ pub mod feature;
 pub mod file_name;
 pub mod header;
 pub mod intel_bts;
+pub mod intel_pt_samples;
 pub mod jitdump;
 pub mod names;
 pub mod read;

@@ -35,6 +35,8 @@ pub enum Part {
     Itrace,
     /// [`off_cpu`](crate::Recipe::off_cpu).
     OffCpu,
+    /// [`build_ids`](crate::Recipe::build_ids) of what samples hit.
+    BuildIds,
 }
 
 impl Part {
@@ -53,6 +55,7 @@ impl Part {
             Part::Compress => "compress",
             Part::Itrace => "traces",
             Part::OffCpu => "off_cpu",
+            Part::BuildIds => "build_ids",
         }
     }
 }
@@ -79,8 +82,6 @@ pub enum Conflict {
     },
     /// The release of perf for which the recording is converted cannot read compressed records.
     NotCompressed(Version),
-    /// Build IDs of what samples hit precede the samples in a pipe, but these are made of traces.
-    HitsOfTraces,
 }
 
 impl Conflict {
@@ -103,11 +104,6 @@ impl Conflict {
             Conflict::NotCompressed(version) => format!(
                 "perf {version} cannot read compressed records: omit {}",
                 name(Part::Compress)
-            ),
-            Conflict::HitsOfTraces => format!(
-                "{} into a pipe cannot be combined with the build IDs of what samples hit: use \
-                 --buildid-all or --mmap2-buildid-all",
-                name(Part::Itrace)
             ),
         }
     }

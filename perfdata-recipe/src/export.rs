@@ -15,10 +15,12 @@ use perfdata_export::{
     Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
 };
 use perfdata_inject::callchains::{unwinding_notes, unwound_in_total};
+use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
 use perfdata_session::Samples;
 use perfdata_unwind::{UnwoundStacks, UserStacks};
 
 use crate::recipe::Recipe;
+use crate::steps::Traces;
 
 /// What an export needs of a recording.
 #[derive(Debug, Clone)]
@@ -28,6 +30,9 @@ pub struct Export {
     pub recipe: Recipe,
     /// Where objects are searched, for names and for unwinding.
     pub sources: Sources,
+    /// What is made of traces if the recording has some; by default, what `perf report` makes of
+    /// them, where it is possible. Those of [`Recipe::traces`] have precedence.
+    pub traces: Option<Traces>,
     /// Whether functions get names.
     pub symbols: bool,
     /// Whether inlined functions become frames.
@@ -87,6 +92,10 @@ impl Export {
         Export {
             recipe: Recipe::default(),
             sources,
+            traces: Some(Traces {
+                where_possible: true,
+                ..Traces::new(Some(ItraceOptions::of_command(ItraceCommand::Report)))
+            }),
             symbols: true,
             inlines: false,
             lines: false,
@@ -118,8 +127,21 @@ impl Export {
             select.groups = self.groups;
             select.allow_empty |= self.allow_empty;
         }
+        let input = match self.traces {
+            Some(traces) if recipe.traces.is_none() => {
+                let (input, is_traced) = input.and_whether_traced();
+                recipe.traces = is_traced.then_some(traces);
+                input
+            }
+            _ => input,
+        };
+        let makes_samples = recipe.traces.is_some_and(|traces| traces.samples.is_some());
         let (converted, records) = recipe.read(input)?;
-        let samples = Samples::new(converted)?;
+        let mut samples = Samples::new(converted)?;
+        if makes_samples {
+            // They are where the decoder made them, also if they have no time or a wrong one.
+            samples = samples.in_order();
+        }
         let (help, stacks) = (self.help, self.unwind.then(|| UserStacks::new(sources)));
         let ending = Ending {
             records,
@@ -272,8 +294,14 @@ impl Sink for Checked<'_> {
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
         let mut result = self.ending.take().map(Ending::check);
-        if !self.has_content && !self.allow_empty && matches!(result, Some(Ok(_))) {
-            result = Some(Err(Error::Refused(Ending::NO_SAMPLES.into())));
+        if let Some(Ok((notes, _))) = &result
+            && !self.has_content
+            && !self.allow_empty
+        {
+            // They say what became of traces.
+            let why = notes.iter().flat_map(|note| ["; ", note]);
+            let what: String = [Ending::NO_SAMPLES].into_iter().chain(why).collect();
+            result = Some(Err(Error::Refused(what)));
         }
         let is_complete = matches!(result, Some(Ok(_)));
         self.result = result;

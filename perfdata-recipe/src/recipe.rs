@@ -143,15 +143,36 @@ impl Recipe {
     /// The first conflict.
     pub fn check_in_one_pass(&self) -> std::result::Result<(), Conflict> {
         self.check()?;
-        match self.select.is_some() && self.off_cpu.is_some() {
+        let excluded = |part, by, why| Err(Conflict::Excluded { part, by, why });
+        if self.select.is_some() && self.off_cpu.is_some() {
             // The switches of other threads say when the selected ones run.
-            true => Err(Conflict::Excluded {
-                part: Part::OffCpu,
-                by: Part::Select,
-                why: "add the off-CPU samples first, and then select",
-            }),
+            let why = "add the off-CPU samples first, and then select";
+            return excluded(Part::OffCpu, Part::Select, why);
+        }
+        if self.select.is_some() && self.makes_samples() {
+            // The samples that the conditions apply to are not there yet.
+            let why = "make samples of the traces first, and then select";
+            return excluded(Part::Itrace, Part::Select, why);
+        }
+        match self.makes_samples() && self.adds_hits() && self.to != Some(ContainerKind::File) {
+            // In a pipe, they precede the samples.
+            true => excluded(
+                Part::Itrace,
+                Part::BuildIds,
+                "make samples of the traces first, and then add the build IDs",
+            ),
             false => Ok(()),
         }
+    }
+
+    fn makes_samples(&self) -> bool {
+        self.traces.is_some_and(|traces| traces.samples.is_some())
+    }
+
+    /// Returns whether build IDs of objects that samples hit are added.
+    fn adds_hits(&self) -> bool {
+        let hits = self.build_ids.as_ref();
+        hits.is_some_and(|ids| ids.of == build_ids::Select::Hit)
     }
 
     fn check_selection(&self) -> std::result::Result<(), Conflict> {
@@ -175,13 +196,7 @@ impl Recipe {
         {
             return Err(Conflict::NotCompressed(version));
         }
-        let makes_samples = self.traces.is_some_and(|traces| traces.samples.is_some());
-        let hits = self.build_ids.as_ref();
-        let hits = hits.is_some_and(|ids| ids.of == build_ids::Select::Hit);
-        match makes_samples && hits && self.to == Some(ContainerKind::Pipe) {
-            true => Err(Conflict::HitsOfTraces),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Refuses what would add content that is not sanitized.
@@ -254,6 +269,12 @@ impl Recipe {
                 why: "the parts would have nothing in common; sanitize the recording first, and then split it",
             });
         }
+        if self.makes_samples() {
+            return Err(Conflict::WholeOnly {
+                parts: &[Part::Itrace],
+                why: "make samples of the traces first, and then split it",
+            });
+        }
         self.check_steps()
     }
 
@@ -312,7 +333,10 @@ impl Recipe {
         let is_sorted =
             sorts_first || self.traces.is_some() || self.sched_stat || self.off_cpu.is_some();
         if is_sorted {
-            stages.push(Box::new(Sort::new()));
+            stages.push(Box::new(match self.sort {
+                true => Sort::new(),
+                false => Sort::new().without_note(),
+            }));
         }
         if let Some(traces) = self.traces {
             stages.push(Box::new(traces.stage(sysroot, bundle.clone())));
@@ -393,7 +417,7 @@ impl Recipe {
     /// As [`stages`](Self::stages) and [`Conversion::run_on`]. There is no output then.
     pub fn convert(&self, input: Input, output: Output) -> Result<Summary> {
         let recipe = self.of(&input);
-        let (recipe, input, first) = recipe.after_off_cpu(input.limited_by(self.limits))?;
+        let (recipe, input, first) = recipe.after_new_samples(input.limited_by(self.limits))?;
         let output = output.synced(self.sync);
         let summary = recipe.conversion()?.run_on(input, output)?;
         Ok(match first {
@@ -413,19 +437,23 @@ impl Recipe {
         }
     }
 
-    /// Adds off-CPU samples before other samples are selected, if the recipe does both. Returns the
-    /// rest of the recipe, the input for it, and the summary of what was done.
-    fn after_off_cpu(&self, input: Input) -> Result<(Cow<'_, Recipe>, Input, Option<Summary>)> {
+    /// Adds new samples before samples are selected, or counted for build IDs, if the recipe does
+    /// both. Returns the rest of the recipe, the input for it, and the summary of what was done.
+    fn after_new_samples(&self, input: Input) -> Result<(Cow<'_, Recipe>, Input, Option<Summary>)> {
         self.check()?;
         if self.check_in_one_pass().is_ok() {
             return Ok((Cow::Borrowed(self), input, None));
         }
         let first = Recipe {
+            traces: self.traces,
             off_cpu: self.off_cpu,
+            sysroot: self.sysroot.clone(),
+            bundle: self.bundle.clone(),
             limits: self.limits,
             ..Recipe::default()
         };
         let rest = Recipe {
+            traces: None,
             off_cpu: None,
             ..self.clone()
         };
@@ -456,7 +484,7 @@ impl Recipe {
     /// As [`stages`](Self::stages) and [`Conversion::read`].
     pub fn read(&self, input: Input) -> Result<(Converted, Ending)> {
         let recipe = self.of(&input);
-        let (recipe, input, first) = recipe.after_off_cpu(input.limited_by(self.limits))?;
+        let (recipe, input, first) = recipe.after_new_samples(input.limited_by(self.limits))?;
         let (converted, ending) = Conversion::new(recipe.stages()?).read(input)?;
         Ok((
             converted,

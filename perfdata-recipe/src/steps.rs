@@ -38,7 +38,8 @@ impl FeatureSource {
 }
 
 /// What becomes of traces in AUX data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Traces {
     /// Which samples are made of them; `None`: they are only removed.
     pub samples: Option<ItraceOptions>,
@@ -46,16 +47,38 @@ pub struct Traces {
     pub strip: bool,
     /// Whether code is also read from objects whose build IDs the recording does not contain.
     pub unverified: bool,
+    /// Whether traces that cannot be decoded are left out with a note, instead of an error.
+    pub where_possible: bool,
+    /// Returns what could help if an object cannot be used, as a part of a note.
+    pub help: Option<fn(&Reason) -> &'static str>,
 }
 
 impl Traces {
+    /// Returns what makes these samples, or only removes the traces, and keeps all other samples.
+    pub fn new(samples: Option<ItraceOptions>) -> Self {
+        Traces {
+            samples,
+            strip: false,
+            unverified: false,
+            where_possible: false,
+            help: None,
+        }
+    }
+
     pub(crate) fn stage(self, sysroot: Option<&Path>, bundle: Option<BundleFolder>) -> Itrace {
         match self.samples {
             Some(options) => {
                 let sources = sources_in(sysroot, &[])
                     .with_unverified(self.unverified)
                     .with_bundle(bundle);
-                Itrace::new(options, self.strip).with_sources(sources)
+                let mut stage = Itrace::new(options, self.strip).with_sources(sources);
+                if let Some(help) = self.help {
+                    stage = stage.with_help(help);
+                }
+                match self.where_possible {
+                    true => stage.where_possible(),
+                    false => stage,
+                }
             }
             None => Itrace::without_samples(self.strip),
         }

@@ -74,6 +74,16 @@ impl<S: RecordSource> Samples<S> {
         })
     }
 
+    /// Returns the samples of a source that is in time order already: all stay where they are, also
+    /// those without a time.
+    #[must_use]
+    pub fn in_order(self) -> Self {
+        Samples {
+            records: self.records.in_order(),
+            ..self
+        }
+    }
+
     /// Returns the samples with the user callchains that `unwinder` makes of their user stacks
     /// (`perf record --call-graph dwarf`). By default, such samples have the frames that the kernel
     /// recorded.

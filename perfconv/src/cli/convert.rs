@@ -8,7 +8,7 @@ use perfdata_core::Version;
 
 use super::{
     ByteOrder, CallchainArgs, Container, InputArg, JitArgs, Objects, OffCpuArgs, OutputArgs,
-    READS_OBJECTS, SanitizeArgs, SliceArgs, ThinArgs, UnknownContent,
+    READS_OBJECTS, SanitizeArgs, SliceArgs, ThinArgs, TraceArgs, UnknownContent,
 };
 
 /// Heading of options that change the whole recording.
@@ -21,7 +21,7 @@ const BUILD_IDS: &str = "Build IDs";
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
 #[command(mut_arg("output", writes_recording))]
-#[command(group = ArgGroup::new(READS_OBJECTS).args(["convert_callchain"]))]
+#[command(group = ArgGroup::new(READS_OBJECTS).args(["convert_callchain", "itrace"]).multiple(true))]
 pub struct ConvertArgs {
     /// Recording to read.
     #[command(flatten)]
@@ -94,6 +94,9 @@ pub struct ConvertArgs {
     /// What happens to user stacks.
     #[command(flatten)]
     pub callchains: CallchainArgs,
+    /// What becomes of traces.
+    #[command(flatten)]
+    pub traces: TraceArgs,
     /// Samples of threads that were off the CPU.
     #[command(flatten)]
     pub off_cpu: OffCpuArgs,

@@ -7,7 +7,7 @@ use perfdata_export::Fields;
 
 #[cfg(feature = "columns")]
 use super::ColumnArgs;
-use super::{InputArgs, OffCpuArgs, OutputArgs, SliceArgs};
+use super::{InputArgs, ItraceArgs, OffCpuArgs, OutputArgs, SliceArgs};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -137,6 +137,18 @@ pub enum LikeArg {
 pub fn of_export(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "sideband" => arg.hide(true),
+        "itrace" => {
+            let help = "Make these samples of traces [default: as perf report, or perf script for its text]";
+            let more = "The letters are those of `inject --itrace`. Without letters, and without this \
+                option where it is possible: instructions of Intel PT every 100 µs with callchains \
+                (i100usge), branches of BTS, and all samples of Arm SPE (i1ibfmtaM); for perf-script, \
+                calls (cxwpIe); for compilers, samples with branch stacks (i100usl, of Arm SPE bl). \
+                The code of the programs must be here, with the recorded build IDs.";
+            arg.help_heading(None)
+                .help(help)
+                .long_help(format!("{help}\n\n{more}"))
+        }
+        "no_itrace" => arg.help_heading(None).help("Do not make samples of traces"),
         "off_cpu" | "wakers" => arg.help_heading(None),
         _ => arg,
     }
@@ -273,6 +285,9 @@ pub struct ExportArgs {
     /// this option, such objects are used only if the recording was made on this machine.
     #[arg(long, conflicts_with = "no_symbols", hide_short_help = true, help_heading = NAMES)]
     pub unverified: bool,
+    /// Which samples are made of traces.
+    #[command(flatten)]
+    pub traces: ItraceArgs,
     /// Samples of threads that were off the CPU.
     #[command(flatten)]
     pub off_cpu: OffCpuArgs,

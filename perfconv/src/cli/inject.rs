@@ -4,17 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgGroup, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
-use super::{CallchainArgs, InputArg, JitArgs, READS_OBJECTS, SanitizeArgs};
+use super::{CallchainArgs, InputArg, JitArgs, READS_OBJECTS, SanitizeArgs, TraceArgs};
 
 /// Heading of the options that `perf inject` does not have.
 const NOT_IN_PERF: &str = "Not in perf inject";
 
-/// The options for traces.
-const TRACE: &str = "trace";
-
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new(TRACE).args(["itrace", "no_itrace"]))]
 #[command(group = ArgGroup::new(READS_OBJECTS).args(["convert_callchain", "itrace"]).multiple(true))]
 pub struct InjectArgs {
     /// Recording to read.
@@ -38,23 +34,9 @@ pub struct InjectArgs {
     /// Merge sched_stat with sched_switch events: where and how long tasks slept
     #[arg(short, long)]
     pub sched_stat: bool,
-    /// Replace the trace by samples. All: b branches, e errors. Intel PT and BTS: c calls,
-    /// r returns. Intel PT: i instructions (i100us, i1000i), y cycles, g callchains, l branch
-    /// stacks, x transactions, w PTWRITE, p power, I interrupts. Arm SPE: i1i operations, f and m
-    /// caches, t TLB, a remote accesses, M memory
-    ///
-    /// Without letters: i100us (of Arm SPE: i1i) and all of bxwpIfmtaMe. The code of the programs
-    /// must be here, with the recorded build IDs. Further letters of Intel PT: sN skips N samples,
-    /// q only addresses in packets, qq only those after PSB packets, A cycles of about that moment,
-    /// Z no times; and of Arm SPE: l branch stacks, iNi one operation of N.
-    #[arg(long, value_name = "OPTS", num_args = 0..=1, require_equals = true)]
-    pub itrace: Option<Option<String>>,
-    /// Remove traces without making samples of them
-    #[arg(long, overrides_with = "itrace", hide_short_help = true)]
-    pub no_itrace: bool,
-    /// With --itrace: drop all other samples
-    #[arg(long, requires = TRACE)]
-    pub strip: bool,
+    /// What becomes of traces.
+    #[command(flatten)]
+    pub traces: TraceArgs,
     /// Move all addresses, and remove what contains others: stacks, registers, raw and AUX data
     ///
     /// Unlike perf inject, keeps every sample, and also moves the addresses in compressed records
@@ -117,16 +99,23 @@ pub enum Unwinder {
     Libunwind,
 }
 
+/// The options of `perf inject` that have a heading in `convert`.
+const OF_PERF: [&str; 5] = ["jit", "convert_callchain", "itrace", "no_itrace", "strip"];
+
 /// Returns whether `perf inject` has an option. Of those that `convert` has, too, and which have a
 /// heading there, it has only few.
 pub fn is_of_perf(arg: &Arg) -> bool {
-    arg.get_help_heading().is_none() || matches!(arg.get_id().as_str(), "jit" | "convert_callchain")
+    arg.get_help_heading().is_none() || OF_PERF.contains(&arg.get_id().as_str())
 }
 
-/// Returns an argument of `convert` for `inject`: the default directory of images is that of perf.
+/// Returns an argument of `convert` for `inject`: the default directory of images is that of perf,
+/// and the short help names the words for traces.
 pub fn of_inject(arg: Arg) -> Arg {
     let heading = (!is_of_perf(&arg)).then_some(NOT_IN_PERF);
     let arg = arg.help_heading(heading);
+    if matches!(arg.get_id().as_str(), "itrace" | "strip") {
+        return arg.hide_short_help(false);
+    }
     if arg.get_id() != "jit_images" {
         return arg;
     }

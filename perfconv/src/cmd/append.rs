@@ -10,6 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use perfdata_columns::{DateSource, ENDING, ParquetTables, Partition, RecordedAt, Table};
 use perfdata_core::read::Limits;
+use perfdata_inject::itrace::ItraceCommand;
 use perfdata_recipe::Exported;
 
 use super::broken::BrokenRow;
@@ -182,7 +183,7 @@ fn append_one(
     if folder.join(marker).exists() && !args.output.force {
         return Ok(Appended::Known);
     }
-    let mut export = of_args(args, true, limits)?;
+    let mut export = of_args(args, ItraceCommand::Report, limits)?;
     // A host that did nothing is a row of the table `recordings`.
     export.allow_empty = true;
     let mut opened = Opened::new(args, path, input, Some(id.clone()), &export)?;

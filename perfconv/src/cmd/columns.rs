@@ -22,6 +22,7 @@ use perfdata_convert::pipeline::Converted;
 use perfdata_convert::support::os::private;
 use perfdata_edit::slice::Patterns;
 use perfdata_export::Symbolizer;
+use perfdata_inject::itrace::ItraceCommand;
 use perfdata_recipe::{Ending, Export, Exported, OpenExport, failed};
 
 /// The name of standard output.
@@ -72,7 +73,13 @@ fn open_with_id(
 ) -> Result<Opened> {
     let input = open(path, limits, messages)?;
     let id = id_of(&input)?;
-    Opened::new(args, path, input, id, &of_args(args, true, limits)?)
+    Opened::new(
+        args,
+        path,
+        input,
+        id,
+        &of_args(args, ItraceCommand::Report, limits)?,
+    )
 }
 
 /// Returns whether the output is a directory with all tables, instead of a file with the samples.

@@ -16,6 +16,7 @@ use {
     perfdata_convert::pipeline::Converted,
     perfdata_core::container_layout::ContainerLayout,
     perfdata_core::read::{Limits, RecordSource},
+    perfdata_inject::itrace::ItraceCommand,
     perfdata_recipe::{Ending, OpenExport},
 };
 
@@ -197,7 +198,8 @@ impl ExportOptions {
         id: Option<&str>,
         batch_rows: usize,
     ) -> Result<ExportedSamples, Error> {
-        let opened = super::export::of_args(&self.args, true, self.limits)?.open(input)?;
+        let opened =
+            super::export::of_args(&self.args, ItraceCommand::Report, self.limits)?.open(input)?;
         let OpenExport {
             samples,
             symbols,

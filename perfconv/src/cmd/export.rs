@@ -9,7 +9,8 @@ use perfdata_export::{
     Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, PerfScript,
     Pprof, Report, Root, Sink, Sources, Speedscope, Unresolved,
 };
-use perfdata_recipe::{Export, Exported, check_readable, sources_in};
+use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
+use perfdata_recipe::{Export, Exported, Traces, check_readable, sources_in};
 
 use super::{Outcome, Several, objects, open, output_or_standard, profile};
 #[cfg(feature = "columns")]
@@ -80,11 +81,13 @@ fn export_one(
         .collect();
     let output =
         Output::create_beside(path, &inputs, args.output.force)?.synced(!args.output.no_sync);
-    // The text of perf script has a line for each counter of a group.
-    let groups = format != Format::PerfScript;
+    let command = match format {
+        Format::PerfScript => ItraceCommand::Script,
+        _ => ItraceCommand::Report,
+    };
     let read = |input: &Path, sink: &mut dyn Sink| {
         let input = open(input, limits, messages)?;
-        of_args(args, groups, limits)?.run(input, sink, path)
+        of_args(args, command, limits)?.run(input, sink, path)
     };
     let name = recording.file_name().unwrap_or_default().as_encoded_bytes();
     let write = |out: &mut dyn Write| {
@@ -197,10 +200,22 @@ fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T
     Ok(result)
 }
 
-/// Returns what the options require of a recording. `groups` tells whether single counters in
-/// samples can be selected.
-pub(super) fn of_args(args: &ExportArgs, groups: bool, limits: Limits) -> Result<Export> {
+/// Returns what the options require of a recording. Without letters of `--itrace`, traces become
+/// the samples of `command`.
+pub(super) fn of_args(args: &ExportArgs, command: ItraceCommand, limits: Limits) -> Result<Export> {
     let mut export = Export::new(sources(args)?);
+    let default = ItraceOptions::of_command(command);
+    let samples = args.traces.options(default)?;
+    let traces = |samples, where_possible| {
+        let mut traces = Traces::new(Some(samples));
+        traces.unverified = args.unverified;
+        traces.where_possible = where_possible;
+        traces.help = Some(objects::help);
+        traces
+    };
+    export.recipe.traces = samples.map(|samples| traces(samples, false));
+    export.traces = (!args.traces.no_itrace).then(|| traces(default, true));
+    export.recipe.sysroot.clone_from(&args.sysroot);
     export.recipe.select = args.slice.select(limits)?;
     export.recipe.off_cpu = args.off_cpu.options(true);
     export.recipe.limits = limits;
@@ -209,7 +224,8 @@ pub(super) fn of_args(args: &ExportArgs, groups: bool, limits: Limits) -> Result
     export.lines = args.lines;
     export.unwind = !args.no_unwind;
     export.allow_empty = args.slice.allow_empty;
-    export.groups = groups;
+    // The text of perf script has a line for each counter of a group.
+    export.groups = command != ItraceCommand::Script;
     export.help = Some(objects::help);
     Ok(export)
 }

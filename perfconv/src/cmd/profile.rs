@@ -7,6 +7,7 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Output;
 use perfdata_core::read::Limits;
 use perfdata_export::{Binary, BranchProfile, ProfileForm, ProfileSummary};
+use perfdata_inject::itrace::ItraceCommand;
 use perfdata_recipe::{Exported, failed};
 use perfdata_session::BuildId;
 
@@ -39,7 +40,7 @@ pub(super) fn run(
     let binary = args.binary.as_deref().map(binary).transpose()?;
     let all: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     let output = Output::create_beside(path, &all, args.output.force)?.synced(!args.output.no_sync);
-    let mut export = of_args(args, true, limits)?;
+    let mut export = of_args(args, ItraceCommand::Compiler, limits)?;
     (export.symbols, export.unwind) = (false, false);
     let opened = open(first, limits, messages)?;
     let folder = opened.bundle_folder()?;

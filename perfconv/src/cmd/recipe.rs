@@ -9,11 +9,9 @@ use perfdata_convert::stages::swap::Target;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_inject::build_ids::{KnownBuildIds, Select, Storage};
-use perfdata_inject::itrace::ItraceOptions;
 use perfdata_inject::jit::Images;
 use perfdata_recipe::{
-    AddBuildIds, Conflict, FeatureSource, Part, Recipe, Sanitizing, Thinning, Traces,
-    check_readable,
+    AddBuildIds, Conflict, FeatureSource, Part, Recipe, Sanitizing, Thinning, check_readable,
 };
 use perfdata_sanitize::Key;
 
@@ -56,6 +54,7 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
             });
     recipe.decompress = args.decompress;
     recipe.sort = args.sort;
+    recipe.traces = args.traces.traces(args.callchains.unverified)?;
     recipe.code = args.jit.code(|| {
         let output = output_or_standard(args.output.path.as_deref(), &args.input)?;
         images_beside(output, args.output.force)
@@ -95,7 +94,7 @@ pub fn of_inject(args: &InjectArgs, limits: Limits) -> Result<Recipe> {
         true => ContainerKind::Pipe,
         false => ContainerKind::File,
     });
-    recipe.traces = traces(args)?;
+    recipe.traces = args.traces.traces(args.callchains.unverified)?;
     recipe.code = args.jit.code(|| Ok(Images::BesideDump))?;
     recipe.user_stacks = (&args.callchains).into();
     recipe.sched_stat = args.sched_stat;
@@ -116,21 +115,6 @@ pub fn of_inject(args: &InjectArgs, limits: Limits) -> Result<Recipe> {
     recipe.sync = !args.no_sync;
     recipe.check().map_err(conflict)?;
     Ok(recipe)
-}
-
-/// Returns what becomes of traces, if an option says so.
-fn traces(args: &InjectArgs) -> Result<Option<Traces>> {
-    let samples = match &args.itrace {
-        _ if args.no_itrace => None,
-        None => return Ok(None),
-        Some(None) => Some(ItraceOptions::all()),
-        Some(Some(words)) => Some(ItraceOptions::parse(words)?),
-    };
-    Ok(Some(Traces {
-        samples,
-        strip: args.strip,
-        unverified: args.callchains.unverified,
-    }))
 }
 
 /// Returns which objects get a build ID, and where it is stored. Of several options, the one for
@@ -164,6 +148,7 @@ fn conflict(conflict: Conflict) -> Error {
         Part::Compress => "--compress",
         Part::Itrace => "--itrace",
         Part::OffCpu => "--off-cpu",
+        Part::BuildIds => "--build-ids",
         other => other.name(),
     }))
 }
@@ -197,7 +182,8 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<AddBuildIds>> {
                 "--sysroot",
                 args.sysroot.is_some()
                     && !args.jit.is_given()
-                    && !args.callchains.convert_callchain,
+                    && !args.callchains.convert_callchain
+                    && args.traces.samples.itrace.is_none(),
             ),
             ("--known-build-ids", args.known_build_ids.is_some()),
             ("--vmlinux", args.vmlinux.is_some()),

@@ -43,6 +43,8 @@ pub struct ByTime<S = RecordingReader> {
     /// Number of records read.
     count: u64,
     at_end: bool,
+    /// The latest time so far, if all records stay where they are.
+    latest: Option<u64>,
 }
 
 impl<S: RecordSource> ByTime<S> {
@@ -57,6 +59,17 @@ impl<S: RecordSource> ByTime<S> {
             rounds: OrderedEvents::new(Self::MOST),
             count: 0,
             at_end: false,
+            latest: None,
+        }
+    }
+
+    /// Returns the records of a source that is in time order already: all records stay where they
+    /// are, also those without a time.
+    #[must_use]
+    pub fn in_order(self) -> Self {
+        ByTime {
+            latest: Some(0),
+            ..self
         }
     }
 
@@ -174,6 +187,7 @@ impl<S: RecordSource> ByTime<S> {
             rounds,
             count,
             at_end,
+            latest,
         } = self;
         let limits = source.limits();
         rounds.settle();
@@ -207,7 +221,12 @@ impl<S: RecordSource> ByTime<S> {
                 } else {
                     kept.note(record, &batch, number)
                 };
-                rounds.wait(time(record, &recording.events), at);
+                let mut time = time(record, &recording.events);
+                if let Some(latest) = latest {
+                    *latest = time.max(*latest);
+                    time = *latest;
+                }
+                rounds.wait(time, at);
             };
             for record in batch.iter() {
                 if record.kind.is_compressed() {

@@ -38,6 +38,8 @@ use rounds::Rounds;
 #[derive(Debug)]
 pub struct Sort {
     memory: usize,
+    /// Whether a note says that there was nothing to sort.
+    has_note: bool,
     ahead: Option<Ahead>,
     /// `None` if the records are in order.
     sorting: Option<Sorting>,
@@ -56,9 +58,17 @@ impl Sort {
     pub fn with_memory(memory: usize) -> Self {
         Sort {
             memory,
+            has_note: true,
             ahead: None,
             sorting: None,
         }
+    }
+
+    /// Returns the stage for what needs the order of time, without a note about an input in order.
+    #[must_use]
+    pub fn without_note(self) -> Self {
+        let has_note = false;
+        Sort { has_note, ..self }
     }
 
     /// Returns whether the records of the input are in order.
@@ -150,7 +160,7 @@ impl Stage for Sort {
 
     fn notes(&self) -> Vec<String> {
         let note = "the records are in the order of time already";
-        self.is_sorted()
+        (self.has_note && self.is_sorted())
             .then(|| note.to_owned())
             .into_iter()
             .collect()

@@ -28,6 +28,8 @@ pub(super) struct Event {
     pub is_branch: bool,
     /// Whether samples contain data of a BPF program.
     pub is_bpf_output: bool,
+    /// The `config` of an event whose samples perf synthesises of a trace.
+    pub synthesised: Option<u64>,
     /// Whether the data address is looked up (`sample_addr_correlates_sym`).
     pub has_data_symbol: bool,
     pub has_data_address: bool,
@@ -63,6 +65,7 @@ impl Event {
             is_unwound: parts.has(SampleType::REGS_USER) && parts.has(SampleType::STACK_USER),
             is_branch,
             is_bpf_output: is_bpf_output && name != OFF_CPU,
+            synthesised: (kind == EventKind::Synth).then_some(attr.config),
             has_data_symbol: is_fault || is_branch,
             has_data_address: parts.has(SampleType::ADDR),
             period: attr.sample_period,

@@ -65,6 +65,8 @@ fields! {
     19 BPF_OUTPUT "bpf-output",
     /// Branches as offsets in the mapped objects.
     24 BRSTACKOFF "brstackoff",
+    /// What a sample of a trace says.
+    25 SYNTH "synth",
     /// Physical data address.
     26 PHYS_ADDR "phys_addr",
     /// User registers.
@@ -86,12 +88,11 @@ fields! {
 }
 
 /// Fields of perf that are not supported, and the reason.
-const UNSUPPORTED: [(&str, &str); 16] = [
+const UNSUPPORTED: [(&str, &str); 15] = [
     ("srccode", "source files are not read"),
     ("flags", NO_TRACE),
     ("callindent", NO_TRACE),
     ("ipc", NO_TRACE),
-    ("synth", NO_TRACE),
     ("machine_pid", NO_GUESTS),
     ("vcpu", NO_GUESTS),
     ("insn", NO_CODE),
@@ -104,7 +105,7 @@ const UNSUPPORTED: [(&str, &str); 16] = [
     ("metric", "metrics depend on the CPU model"),
     ("tod", "the time of day depends on the time zone"),
 ];
-const NO_TRACE: &str = "AUX data is not decoded";
+const NO_TRACE: &str = "the samples of a trace do not contain it";
 const NO_GUESTS: &str = "samples of guests are not told apart";
 const NO_CODE: &str = "instructions are not decoded";
 
@@ -232,7 +233,7 @@ impl EventKind {
             EventKind::Software => CODE.with(Set::PERIOD).with(Set::BPF_OUTPUT),
             EventKind::Raw if like == Like::Perf6_1 => CODE.with(Set::PERIOD).with(MEMORY),
             EventKind::Raw => CODE.with(Set::PERIOD).with(MEMORY).with(Set::RETIRE_LAT),
-            EventKind::Synth => CODE,
+            EventKind::Synth => CODE.with(Set::SYNTH),
             EventKind::Hardware | EventKind::HwCache | EventKind::Breakpoint | EventKind::Other => {
                 CODE.with(Set::PERIOD)
             }

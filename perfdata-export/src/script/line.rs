@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use perfdata_core::intel_pt_samples::SynthesisedData;
 use perfdata_core::record::{Body, CpuMode, RegsAbi, Sample as SampleBody, SampleView};
 
 use super::bpf_output::push_bpf_output;
@@ -29,6 +30,9 @@ const DECODED: Set = Set::IREGS
     .with(Set::PHYS_ADDR)
     .with(Set::DATA_PAGE_SIZE)
     .with(Set::CODE_PAGE_SIZE);
+
+/// Width of what a sample of a trace says.
+const SYNTHESISED: usize = 34;
 
 /// An ID as perf shows it: with a sign.
 fn signed(id: u32) -> i64 {
@@ -114,6 +118,14 @@ impl<W: Write> PerfScript<W> {
         }
         if fields.has(Set::TRACE) {
             out.extend_from_slice(sample.tracepoint.unwrap_or_default());
+        }
+        if let Some(config) = event.synthesised
+            && fields.has(Set::SYNTH)
+            && let Some(data) = SynthesisedData::of(config, view.raw().unwrap_or_default())
+        {
+            let start = out.len();
+            out.extend_from_slice(data.to_string().as_bytes());
+            pad_to(out, start, SYNTHESISED);
         }
         if fields.has(Set::ADDR) {
             writer.data_address(out, view);

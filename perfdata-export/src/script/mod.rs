@@ -12,12 +12,13 @@ mod lines;
 mod memory;
 mod numbers;
 mod source_lines;
+mod trace_errors;
 
 use std::io::Write;
 
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::RecordType;
+use perfdata_core::record::{Body, RecordType};
 
 use crate::error::{Error, Result};
 use crate::resolve::{Needs, ResolvedSample, Sink};
@@ -30,6 +31,7 @@ use fields::{Set, Shown};
 use lines::Lines;
 use perfdata_symbols::{Spelling, demangled_as};
 use perfdata_tracepoint::Like;
+use trace_errors::push_trace_error;
 
 /// Bytes of text that are written at once.
 const WRITTEN: usize = 1 << 16;
@@ -43,7 +45,7 @@ const MAX_STACK: usize = 127;
 /// that perf runs on, and can differ: functions and the paths of modules.
 /// [`Needs::before_exec`] is set, as perf finds frames in the mappings of earlier programs.
 ///
-/// perf decodes AUX data, this sink does not. perf unwinds user stacks (`--call-graph dwarf`); here
+/// perf decodes AUX data; here `perfdata_inject::itrace` does it first. perf unwinds user stacks (`--call-graph dwarf`); here
 /// [`Samples::with_user_callchains`](perfdata_session::Samples::with_user_callchains) does it.
 #[derive(Debug)]
 pub struct PerfScript<W> {
@@ -224,6 +226,11 @@ impl<W: Write> Sink for PerfScript<W> {
 
     fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
         self.events.see(record);
+        if record.kind == RecordType::AUXTRACE_ERROR
+            && let Body::AuxtraceError(error) = record.decode()?.body
+        {
+            push_trace_error(&mut self.text, &error);
+        }
         if matches!(
             record.kind,
             RecordType::STAT_CONFIG

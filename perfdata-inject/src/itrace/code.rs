@@ -9,7 +9,7 @@ use perfdata_core::read::Limits;
 use perfdata_core::record::{CpuMode, RawRecord, Record};
 use perfdata_intel_pt::{CodeSource, Instruction, InstructionKind, MAX_INSTRUCTION};
 use perfdata_session::{AddressSpaces, BuildIdTable, Change, DsoId, DsoKind, Dsos, Owner};
-use perfdata_symbols::{Elf, ObjectFinder, Sources};
+use perfdata_symbols::{Elf, ObjectFinder, Reason, Sources};
 
 use super::intel_pt::Filters;
 use super::tasks::NONE;
@@ -77,6 +77,9 @@ struct MappedCode {
     bias: u64,
 }
 
+/// Returns what could help if an object cannot be used.
+pub(super) type Help = Option<fn(&Reason) -> &'static str>;
+
 /// The code that processes have mapped, up to the current record.
 #[derive(Debug)]
 pub(super) struct TracedCode {
@@ -84,8 +87,8 @@ pub(super) struct TracedCode {
     build_ids: BuildIdTable,
     dsos: Dsos,
     spaces: AddressSpaces<MappedCode>,
-    /// The files that were opened; `None` if there is none.
-    files: HashMap<DsoId, Option<Elf>, RandomState>,
+    /// The files that were opened, or why there is none.
+    files: HashMap<DsoId, std::result::Result<Elf, Reason>, RandomState>,
     /// The branches at offsets of files; `None` if there is no instruction.
     known: HashMap<(DsoId, u64), Option<BranchKind>, RandomState>,
     /// Objects whose code could not be read, for which there was an error.
@@ -213,21 +216,28 @@ impl TracedCode {
         CodeOf { code: self, pid }
     }
 
-    /// Says which files were not found.
-    pub(super) fn note(&self) -> Option<String> {
+    /// Says which files were not found, and why. `help` returns what could help.
+    pub(super) fn note(&self, help: Help) -> Option<String> {
         let dsos = self.missing.iter();
-        let mut names: Vec<_> = dsos
-            .filter_map(|dso| self.dsos.list().get(dso.index()))
-            .map(|dso| String::from_utf8_lossy(&dso.name).into_owned())
+        let mut missing: Vec<_> = dsos
+            .filter_map(|&id| Some((&*self.dsos.list().get(id.index())?.name, id)))
             .collect();
-        names.sort();
-        let others = names.len().saturating_sub(1) as u64;
-        let first = names.into_iter().next()?;
+        missing.sort();
+        let others = missing.len().saturating_sub(1) as u64;
+        let (first, id) = missing.into_iter().next()?;
+        let first = String::from_utf8_lossy(first);
+        let why = match self.files.get(&id) {
+            Some(Err(reason)) => {
+                let help = help.map_or("", |help| help(reason));
+                format!(": {reason}{help}")
+            }
+            _ => String::new(),
+        };
         let and = match others {
             0 => String::new(),
             others => format!(" and {}", number_of(others, "other object")),
         };
-        Some(format!("the code of {first}{and} was not found"))
+        Some(format!("the code of {first}{and} was not found{why}"))
     }
 
     /// Returns the file of an object, if it is found.
@@ -237,9 +247,9 @@ impl TracedCode {
         let file = self.files.entry(dso).or_insert_with(|| {
             let id = known.mapped_build_id.or_else(|| build_ids.find(known));
             let files = finder.find(known, id, None, b".text");
-            files.ok().map(|files| files.object)
+            files.map(|files| files.object)
         });
-        file.as_ref()
+        file.as_ref().ok()
     }
 
     /// Processes what a record says about mappings.

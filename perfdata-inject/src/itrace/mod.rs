@@ -23,15 +23,17 @@ use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{AuxtracePrivate, RawRecord, RecordType, TimeConv};
 use perfdata_core::{Event, Events};
-use perfdata_symbols::Sources;
+use perfdata_symbols::{Reason, Sources};
 
-pub use options::ItraceOptions;
+pub use options::{ItraceCommand, ItraceOptions};
 
 use crate::new_events;
 use branches::Branches;
+use code::Help;
 use decoder::SpeDecoder;
 use events::Synthesised;
 use intel_pt::Decoding;
+use options::TraceKind;
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::InputSource;
 use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, Stage};
@@ -84,11 +86,11 @@ impl Tracer {
         }
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, help: Help) -> Vec<String> {
         match self {
             Tracer::ArmSpe(decoder) => decoder.notes(),
             Tracer::IntelBts(branches) => branches.notes(),
-            Tracer::IntelPt(decoding) => decoding.notes(),
+            Tracer::IntelPt(decoding) => decoding.notes(help),
         }
     }
 }
@@ -105,7 +107,11 @@ pub struct Itrace {
     strip: bool,
     /// Where the code of the traced programs is.
     sources: Sources,
+    help: Help,
+    where_possible: bool,
     tracer: Option<Tracer>,
+    /// Why the trace is not decoded, where that is no error.
+    refusal: Option<String>,
     /// EVENT_UPDATE records to insert before the first record.
     names: Vec<Vec<u8>>,
 }
@@ -118,7 +124,10 @@ impl Itrace {
             options: Some(options),
             strip,
             sources: Sources::default(),
+            help: None,
+            where_possible: false,
             tracer: None,
+            refusal: None,
             names: Vec::new(),
         }
     }
@@ -130,6 +139,23 @@ impl Itrace {
         Itrace { sources, ..self }
     }
 
+    /// Returns the stage, which adds the text that `help` returns to a note about an object that
+    /// cannot be used, for instance the options that could help.
+    #[must_use]
+    pub fn with_help(self, help: fn(&Reason) -> &'static str) -> Self {
+        let help = Some(help);
+        Itrace { help, ..self }
+    }
+
+    /// Returns the same stage, but traces that cannot be decoded are only removed, with a note.
+    #[must_use]
+    pub fn where_possible(self) -> Self {
+        Itrace {
+            where_possible: true,
+            ..self
+        }
+    }
+
     /// Returns a stage that removes traces of all kinds without decoding them. With `strip`, it
     /// drops all samples, and the records of context switches.
     pub fn without_samples(strip: bool) -> Self {
@@ -137,7 +163,10 @@ impl Itrace {
             options: None,
             strip,
             sources: Sources::default(),
+            help: None,
+            where_possible: false,
             tracer: None,
+            refusal: None,
             names: Vec::new(),
         }
     }
@@ -158,6 +187,61 @@ impl Itrace {
             RecordType::SAMPLE | RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE
         );
         is_about_trace || self.strip && is_stripped
+    }
+
+    /// Returns the decoder of the trace, if there is one.
+    fn tracer_of(
+        &self,
+        options: ItraceOptions,
+        source: &InputSource,
+        recording: &Recording,
+    ) -> Result<Option<Tracer>> {
+        let mut traces = Traces::read(source)?;
+        let Some(info) = traces.info.take() else {
+            return Ok(None);
+        };
+        let sources = self.sources.clone();
+        if let AuxtracePrivate::IntelBts(info) = &info.private {
+            let options = options.of_trace(TraceKind::IntelBts);
+            let branches = Branches::new(traces, info, options, sources, recording)?;
+            return Ok(Some(Tracer::IntelBts(Box::new(branches))));
+        }
+        if let AuxtracePrivate::IntelPt(info) = &info.private {
+            let options = options.of_trace(TraceKind::IntelPt);
+            let decoding = Decoding::new(traces, info, options, sources, recording)?;
+            return Ok(Some(Tracer::IntelPt(Box::new(decoding))));
+        }
+        let options = options.of_trace(TraceKind::ArmSpe);
+        let (pmu, cpus) = cpus::spe(&info, recording)?;
+        options.check_arm_spe()?;
+        let has_times = recording
+            .events
+            .iter()
+            .any(|event| event.attr.sample_type.has(SampleType::TIME));
+        let clock = traces.clock.take();
+        if has_times && !traces.queues.is_empty() {
+            let is_usable = |clock: &TimeConv| CycleClock::of(clock).is_usable();
+            if !clock.as_ref().is_some_and(is_usable) {
+                return Err(Error::Refused(
+                    "the recording has no usable TIME_CONV record, which relates the timestamps of Arm SPE to the times of other records"
+                        .into(),
+                ));
+            }
+        }
+        let new = events::synthesised(&recording.events, pmu, &options, has_times)?;
+        let clock = clock.filter(|_| has_times);
+        let decoder = SpeDecoder::new(traces, options, clock, cpus, new);
+        Ok(Some(Tracer::ArmSpe(Box::new(decoder))))
+    }
+
+    /// Remembers why the trace is not decoded, where that is no error.
+    fn refuse(&mut self, error: Error) -> Result<()> {
+        if !self.where_possible || matches!(error, Error::Io { .. }) {
+            return Err(error);
+        }
+        self.refusal = Some(error.to_string());
+        self.tracer = None;
+        Ok(())
     }
 
     fn send_names(&mut self, next: &mut Link<'_>) -> Result<()> {
@@ -182,42 +266,10 @@ impl Stage for Itrace {
         let Some(options) = self.options else {
             return Ok(());
         };
-        let mut traces = Traces::read(source)?;
-        let Some(info) = traces.info.take() else {
-            return Ok(());
-        };
-        if let AuxtracePrivate::IntelBts(info) = &info.private {
-            let sources = self.sources.clone();
-            let branches = Branches::new(traces, info, options, sources, recording)?;
-            self.tracer = Some(Tracer::IntelBts(Box::new(branches)));
-            return Ok(());
+        match self.tracer_of(options, source, recording) {
+            Ok(tracer) => self.tracer = tracer,
+            Err(error) => self.refuse(error)?,
         }
-        if let AuxtracePrivate::IntelPt(info) = &info.private {
-            let sources = self.sources.clone();
-            let decoding = Decoding::new(traces, info, options, sources, recording)?;
-            self.tracer = Some(Tracer::IntelPt(Box::new(decoding)));
-            return Ok(());
-        }
-        let (pmu, cpus) = cpus::spe(&info, recording)?;
-        options.check_arm_spe()?;
-        let has_times = recording
-            .events
-            .iter()
-            .any(|event| event.attr.sample_type.has(SampleType::TIME));
-        let clock = traces.clock.take();
-        if has_times && !traces.queues.is_empty() {
-            let is_usable = |clock: &TimeConv| CycleClock::of(clock).is_usable();
-            if !clock.as_ref().is_some_and(is_usable) {
-                return Err(Error::Refused(
-                    "the recording has no usable TIME_CONV record, which relates the timestamps of Arm SPE to the times of other records"
-                        .into(),
-                ));
-            }
-        }
-        let new = events::synthesised(&recording.events, pmu, &options, has_times)?;
-        let clock = clock.filter(|_| has_times);
-        let decoder = SpeDecoder::new(traces, options, clock, cpus, new);
-        self.tracer = Some(Tracer::ArmSpe(Box::new(decoder)));
         Ok(())
     }
 
@@ -227,14 +279,14 @@ impl Stage for Itrace {
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE);
+        if self.tracer.is_some() && has_late_events(recording, container_layout) {
+            let what = "the attributes are not at the start of the stream";
+            let step = Step::Other("perfconv pipe2file, and --itrace of the file".into());
+            self.refuse(Error::Refused(what.into()).with_step(step))?;
+        }
         let Some(tracer) = &mut self.tracer else {
             return Ok(());
         };
-        if has_late_events(recording, container_layout) {
-            let what = "the attributes are not at the start of the stream";
-            let step = Step::Other("perfconv pipe2file, and --itrace of the file".into());
-            return Err(Error::Refused(what.into()).with_step(step));
-        }
         let named = tracer.named(recording);
         for (event, _) in &named {
             recording.events.push(event.clone());
@@ -270,7 +322,13 @@ impl Stage for Itrace {
 
     fn notes(&self) -> Vec<String> {
         match &self.tracer {
-            Some(tracer) => tracer.notes(),
+            Some(tracer) => tracer.notes(self.help),
+            None if self.refusal.is_some() => {
+                let refusal = self.refusal.iter();
+                refusal
+                    .map(|why| format!("traces are not decoded: {why}"))
+                    .collect()
+            }
             None if self.options.is_none() => Vec::new(),
             None => vec!["the recording has no AUX data: nothing to decode".into()],
         }

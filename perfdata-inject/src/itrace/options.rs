@@ -50,6 +50,9 @@ pub struct ItraceOptions {
     pub quick: u8,
     /// `A`: cycles are counted although they are of another moment than the instructions.
     pub approximates: bool,
+    /// The command whose default this is, which depends on the kind of trace; `None`: all traces
+    /// have the same options.
+    pub command: Option<ItraceCommand>,
     /// `Z`: without times.
     pub timeless: bool,
     /// `f`: hits and misses of the first-level cache.
@@ -64,6 +67,26 @@ pub struct ItraceOptions {
     pub memory: bool,
     /// `l`: the samples contain up to this number of branches.
     pub last_branches: Option<u32>,
+}
+
+/// A command whose default is not that of `perf inject`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItraceCommand {
+    /// `perf report`, and profiles: only instructions of Intel PT, with callchains.
+    Report,
+    /// `perf script`: calls of Intel PT and BTS, and no instructions.
+    Script,
+    /// None of perf, but a profile for a compiler: samples with branch stacks.
+    Compiler,
+}
+
+/// A kind of trace that is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TraceKind {
+    IntelPt,
+    IntelBts,
+    ArmSpe,
 }
 
 /// The unit of a period.
@@ -116,6 +139,51 @@ impl ItraceOptions {
             others: true,
             interrupts: true,
             ..ItraceOptions::default()
+        }
+    }
+
+    /// Returns the options without letters, of a command that shows samples instead of writing a
+    /// recording.
+    pub fn of_command(command: ItraceCommand) -> Self {
+        ItraceOptions {
+            command: Some(command),
+            ..ItraceOptions::all()
+        }
+    }
+
+    /// Returns the options for a kind of trace, where they are the default of a command.
+    pub(super) fn of_trace(self, kind: TraceKind) -> Self {
+        let Some(command) = self.command else {
+            return self;
+        };
+        match (command, kind) {
+            (ItraceCommand::Report, TraceKind::IntelPt) => ItraceOptions {
+                instructions: true,
+                number: PERIOD,
+                errors: true,
+                callchains: Some(CALLCHAIN),
+                ..ItraceOptions::default()
+            },
+            (ItraceCommand::Script, TraceKind::IntelPt | TraceKind::IntelBts) => ItraceOptions {
+                instructions: false,
+                calls: true,
+                ..self
+            },
+            (ItraceCommand::Compiler, TraceKind::IntelPt) => ItraceOptions {
+                instructions: true,
+                number: PERIOD,
+                last_branches: Some(LAST_BRANCHES),
+                ..ItraceOptions::default()
+            },
+            // Its samples have no branch stacks.
+            (ItraceCommand::Compiler, TraceKind::IntelBts) => ItraceOptions::default(),
+            // Each operation once: with all events, a branch would be in several of them.
+            (ItraceCommand::Compiler, TraceKind::ArmSpe) => ItraceOptions {
+                branches: true,
+                last_branches: Some(LAST_BRANCHES),
+                ..ItraceOptions::default()
+            },
+            _ => self,
         }
     }
 

@@ -113,7 +113,6 @@ pipe2file --to pipe good.data -o out.data
 --drop 4711 good.data -o out.data
 inject --itrace=k -i good.data -o out.data
 inject --strip -i good.data -o out.data
-inject --itrace -b -i good.data
 inject --vm-time-correlation -i good.data -o out.data
 dump --type SAMPEL good.data
 dump --type nonsense good.data

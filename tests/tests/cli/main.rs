@@ -38,4 +38,5 @@ mod stacks;
 mod stalled;
 mod system_calls;
 mod threads;
+mod traces;
 mod verify;

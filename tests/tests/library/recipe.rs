@@ -15,7 +15,7 @@ use perfdata_inject::build_ids::{Select as Objects, Storage};
 use perfdata_inject::jit::Images;
 use perfdata_recipe::{
     AddBuildIds, Conflict, Dumps, Export, FeatureSource, GeneratedCode, Part, Recipe, Sanitizing,
-    UserStacks,
+    Traces, UserStacks,
 };
 use perfdata_sanitize::{Audience, Key, Policy};
 use perfdata_tests::convert::perfconv;
@@ -220,7 +220,7 @@ fn conflicts_are_values() {
     };
     type Made<'a> = &'a dyn Fn(&mut Recipe);
     type Is<'a> = &'a dyn Fn(&Conflict) -> bool;
-    let cases: [(Made<'_>, Is<'_>); 7] = [
+    let cases: [(Made<'_>, Is<'_>); 6] = [
         (
             &|recipe| {
                 code(recipe, Some(Dumps::default()));
@@ -263,18 +263,6 @@ fn conflicts_are_values() {
             },
             &|conflict| matches!(conflict, Conflict::NotCompressed(_)),
         ),
-        (
-            &|recipe| {
-                recipe.traces = Some(perfdata_recipe::Traces {
-                    samples: Some(perfdata_inject::itrace::ItraceOptions::all()),
-                    strip: false,
-                    unverified: false,
-                });
-                recipe.build_ids = Some(AddBuildIds::new(Objects::Hit, Storage::Table));
-                recipe.to = Some(ContainerKind::Pipe);
-            },
-            &|conflict| *conflict == Conflict::HitsOfTraces,
-        ),
     ];
     for (at, (make, is_expected)) in cases.iter().enumerate() {
         let mut recipe = Recipe::default();
@@ -284,14 +272,41 @@ fn conflicts_are_values() {
         let error = recipe.stages().err().expect("an error");
         assert_eq!(error.to_string(), conflict.to_string());
     }
-    let mut once = Recipe::default();
-    once.off_cpu = Some(Default::default());
-    once.select = Some(Select::default());
-    assert_eq!(once.check(), Ok(()));
-    let conflict = once.check_in_one_pass().expect_err("a conflict");
-    assert!(excluded(Part::OffCpu, Part::Select)(&conflict));
-    let error = once.stages().err().expect("an error");
-    assert_eq!(error.to_string(), conflict.to_string());
+    // Two passes make these.
+    let traces = Traces::new(Some(perfdata_inject::itrace::ItraceOptions::all()));
+    let in_one_pass: [(Made<'_>, Is<'_>); 3] = [
+        (
+            &|recipe| {
+                recipe.off_cpu = Some(Default::default());
+                recipe.select = Some(Select::default());
+            },
+            &excluded(Part::OffCpu, Part::Select),
+        ),
+        (
+            &|recipe| {
+                recipe.traces = Some(traces);
+                recipe.select = Some(Select::default());
+            },
+            &excluded(Part::Itrace, Part::Select),
+        ),
+        (
+            &|recipe| {
+                recipe.traces = Some(traces);
+                recipe.build_ids = Some(AddBuildIds::new(Objects::Hit, Storage::Table));
+                recipe.to = Some(ContainerKind::Pipe);
+            },
+            &excluded(Part::Itrace, Part::BuildIds),
+        ),
+    ];
+    for (make, is_expected) in in_one_pass {
+        let mut once = Recipe::default();
+        make(&mut once);
+        assert_eq!(once.check(), Ok(()));
+        let conflict = once.check_in_one_pass().expect_err("a conflict");
+        assert!(is_expected(&conflict), "{conflict:?}");
+        let error = once.stages().err().expect("an error");
+        assert_eq!(error.to_string(), conflict.to_string());
+    }
     let mut parts = Recipe::default();
     code(&mut parts, Some(Dumps::default()));
     assert!(matches!(

@@ -39,7 +39,7 @@ pub(super) fn judges() -> Vec<&'static Perf> {
     found
 }
 
-fn made(folder: &Path, recipe: BranchRecipe) -> PathBuf {
+pub(super) fn made(folder: &Path, recipe: BranchRecipe) -> PathBuf {
     let program = folder.join("program");
     fs::write(&program, BranchRecipe::program()).expect("a file");
     let path = folder.join("in.data");

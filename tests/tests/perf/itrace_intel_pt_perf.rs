@@ -18,7 +18,7 @@ use super::itrace_perf::{injected, own};
 const USUAL: FlowRecipe = FlowRecipe::USUAL;
 
 /// What is recorded, from the simplest on.
-fn recipes() -> Vec<(&'static str, FlowRecipe)> {
+pub(super) fn recipes() -> Vec<(&'static str, FlowRecipe)> {
     let plain = USUAL.features;
     let timed = Features {
         tsc: true,
@@ -153,7 +153,7 @@ const WORDS: [&str; 14] = [
 ];
 
 /// Writes a recording and its program into a folder.
-fn made(folder: &Path, recipe: FlowRecipe) -> (PathBuf, FlowRecording) {
+pub(super) fn made(folder: &Path, recipe: FlowRecipe) -> (PathBuf, FlowRecording) {
     let program = folder.join("program");
     let recording = recipe.make(&program);
     fs::write(&program, recording.program.object()).expect("a file");

@@ -13,6 +13,7 @@ mod inlines_perf;
 mod itrace_bts_perf;
 mod itrace_intel_pt_perf;
 mod itrace_perf;
+mod itrace_script_perf;
 mod jit_live_perf;
 mod jit_perf;
 mod judges;

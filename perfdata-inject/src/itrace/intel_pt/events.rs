@@ -2,6 +2,7 @@
 //! (tools/perf/util/event.h, `perf_synth_intel_*`, Linux 7.1).
 
 use perfdata_core::attr::{Attr, BranchSampleType, EventType, HardwareEvent, SampleType};
+use perfdata_core::intel_pt_samples::SynthesisedData;
 use perfdata_core::names::EventNames;
 use perfdata_core::{Event, Events, Recording};
 use perfdata_intel_pt::TraceEvent;
@@ -68,7 +69,6 @@ impl SampleKind {
 
     /// Returns the type and `config` of its event.
     fn config(self) -> (EventType, u64) {
-        // `enum perf_synth_id`.
         let synth = |config| (EventType::SYNTH, config);
         let hardware = |event: HardwareEvent| (EventType::HARDWARE, event.0);
         match self {
@@ -77,15 +77,15 @@ impl SampleKind {
                 hardware(HardwareEvent::INSTRUCTIONS)
             }
             SampleKind::Cycles => hardware(HardwareEvent::CPU_CYCLES),
-            SampleKind::Ptwrite => synth(0),
-            SampleKind::Mwait => synth(1),
-            SampleKind::PowerEntry => synth(2),
-            SampleKind::ExecutionStop => synth(3),
-            SampleKind::PowerExit => synth(4),
-            SampleKind::CoreBusRatio => synth(5),
-            SampleKind::Psb => synth(6),
-            SampleKind::Event => synth(7),
-            SampleKind::InterruptFlag => synth(8),
+            SampleKind::Ptwrite => synth(SynthesisedData::PTWRITE),
+            SampleKind::Mwait => synth(SynthesisedData::MWAIT),
+            SampleKind::PowerEntry => synth(SynthesisedData::POWER_ENTRY),
+            SampleKind::ExecutionStop => synth(SynthesisedData::EXECUTION_STOP),
+            SampleKind::PowerExit => synth(SynthesisedData::POWER_EXIT),
+            SampleKind::CoreBusRatio => synth(SynthesisedData::CORE_BUS_RATIO),
+            SampleKind::Psb => synth(SynthesisedData::PSB),
+            SampleKind::Event => synth(SynthesisedData::EVENT),
+            SampleKind::InterruptFlag => synth(SynthesisedData::INTERRUPT_FLAG),
         }
     }
 
@@ -220,40 +220,46 @@ fn attr(trace: &Attr, kind: SampleKind, options: &ItraceOptions, setup: &Setup) 
 
 /// Returns the raw data of a sample; empty for those that have none.
 pub(super) fn raw(kind: SampleKind, event: &TraceEvent, setup: &Setup) -> Vec<u8> {
-    let words = |low: u32, high: u64| {
-        let mut bytes = low.to_le_bytes().to_vec();
-        bytes.extend(high.to_le_bytes());
-        bytes
-    };
-    let has_ip = u32::from(event.has_fup_ip);
-    match kind {
-        SampleKind::Ptwrite => words(has_ip, event.ptwrite),
-        SampleKind::Mwait => words(0, event.mwait),
-        SampleKind::PowerEntry => words(0, event.power_entry),
-        SampleKind::PowerExit => words(0, event.power_exit),
-        SampleKind::ExecutionStop => has_ip.to_le_bytes().to_vec(),
-        SampleKind::Psb => words(0, event.psb_offset),
+    let has_ip = event.has_fup_ip;
+    let data = match kind {
+        SampleKind::Ptwrite => SynthesisedData::Ptwrite {
+            has_ip,
+            payload: event.ptwrite,
+        },
+        SampleKind::Mwait => SynthesisedData::Mwait(event.mwait),
+        SampleKind::PowerEntry => SynthesisedData::PowerEntry(event.power_entry),
+        SampleKind::PowerExit => SynthesisedData::PowerExit(event.power_exit),
+        SampleKind::ExecutionStop => SynthesisedData::ExecutionStop { has_ip },
+        SampleKind::Psb => SynthesisedData::Psb(event.psb_offset),
         SampleKind::CoreBusRatio => {
-            let ratio = (event.cbr & 0xffff) as u32 | setup.max_non_turbo_ratio << 16;
-            let frequency = (ratio & 0xff).wrapping_mul(setup.kilohertz);
-            words(ratio, frequency.into())
+            let ratio = event.cbr as u16;
+            SynthesisedData::CoreBusRatio {
+                ratio,
+                max_non_turbo: setup.max_non_turbo_ratio as u16,
+                frequency: u32::from(ratio & 0xff).wrapping_mul(setup.kilohertz),
+            }
         }
         SampleKind::Event => {
             let (kind, vector) = event.cfe;
-            let count = event.evds.len() as u32;
-            let word = u32::from(kind & 0x1f) | has_ip << 7 | u32::from(vector) << 8 | count << 16;
-            let mut bytes = word.to_le_bytes().to_vec();
-            for evd in &event.evds {
-                bytes.extend(u64::from(evd.kind).to_le_bytes());
-                bytes.extend(evd.payload.to_le_bytes());
+            let data = event.evds.iter().map(|evd| (evd.kind, evd.payload));
+            SynthesisedData::Event {
+                kind,
+                has_ip,
+                vector,
+                data: data.collect(),
             }
-            bytes
         }
         SampleKind::InterruptFlag => {
             let is_branch = event.kinds.has(perfdata_intel_pt::EventKinds::BRANCH);
-            let flags = u32::from(event.interrupts_to) | u32::from(is_branch) << 1;
-            words(flags, if is_branch { event.to } else { 0 })
+            SynthesisedData::InterruptFlag {
+                flag: event.interrupts_to,
+                branch: is_branch.then_some(event.to),
+            }
         }
-        _ => Vec::new(),
-    }
+        SampleKind::Branches
+        | SampleKind::Instructions
+        | SampleKind::Cycles
+        | SampleKind::Transactions => return Vec::new(),
+    };
+    data.raw()
 }

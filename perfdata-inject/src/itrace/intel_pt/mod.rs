@@ -21,7 +21,7 @@ use perfdata_core::{Event, Events, Recording};
 use perfdata_intel_pt::{BasicBlocks, DecodeError, EventKinds};
 use perfdata_symbols::Sources;
 
-use super::code::TracedCode;
+use super::code::{Help, TracedCode};
 use super::options::ItraceOptions;
 use super::tasks::{NONE, Tasks};
 use super::trace::Traces;
@@ -487,7 +487,7 @@ impl Decoding {
     }
 
     /// Returns the notes.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(super) fn notes(&self, help: Help) -> Vec<String> {
         let mut notes = vec![format!(
             "{} of Intel PT",
             number_of(self.samples, "synthesised sample")
@@ -498,7 +498,7 @@ impl Decoding {
                 number_of(self.errors, "error")
             ));
         }
-        notes.extend(self.code.note());
+        notes.extend(self.code.note(help));
         notes
     }
 }
