@@ -4,6 +4,7 @@
 use perfdata_core::attr::{Attr, BranchSampleType, EventType, HardwareEvent, SampleType};
 use perfdata_core::intel_pt_samples::SynthesisedData;
 use perfdata_core::names::EventNames;
+use perfdata_core::record::SampleTemplate;
 use perfdata_core::{Event, Events, Recording};
 use perfdata_intel_pt::TraceEvent;
 
@@ -113,6 +114,8 @@ pub(super) struct NewEvent {
     pub(super) kind: SampleKind,
     pub(super) id: u64,
     pub(super) event: Event,
+    /// Its last sample, if samples differ only in words.
+    pub(super) template: Option<SampleTemplate>,
 }
 
 /// Returns new events with their names. Those of the hardware have the names that follow from their
@@ -163,6 +166,7 @@ pub(super) fn new_events(
                 attr,
                 ids: vec![id],
             },
+            template: None,
         });
         id = id.wrapping_add(1);
     }

@@ -12,12 +12,12 @@ mod setup;
 
 use perfdata_core::record::{
     Aux, AuxFlags, AuxtraceError, AuxtraceErrorDetail, AuxtraceErrorType, Body, Cpu, CpuMode,
-    IntelPt, ItraceStart, MISC_SWITCH_OUT, RawRecord, Record, RecordType, Sample, Tid,
-    TimedMessage, is_known_time,
+    IntelPt, ItraceStart, MISC_SWITCH_OUT, RawRecord, Record, RecordType, Sample, SampleTemplate,
+    Tid, TimedMessage, is_known_time,
 };
 use perfdata_core::spool::Heads;
 use perfdata_core::wire::{Counted, Text};
-use perfdata_core::{Event, Events, Recording};
+use perfdata_core::{DecodeContext, Event, Events, Recording};
 use perfdata_intel_pt::{BasicBlocks, DecodeError, EventKinds};
 use perfdata_symbols::Sources;
 
@@ -376,7 +376,7 @@ impl Decoding {
         if !is_wanted {
             return Ok(());
         }
-        let Some(new) = self.new.iter().find(|new| new.kind == kind) else {
+        let Some(new) = self.new.iter_mut().find(|new| new.kind == kind) else {
             return Ok(());
         };
         let Some(queue) = self.queues.get_mut(at) else {
@@ -420,9 +420,31 @@ impl Decoding {
         }
         let event = queue.event();
         let (ip, addr) = (event.from, event.to);
+        use perfdata_core::attr::SampleType as Part;
+        let (place, is_guest) = match ip {
+            0 => (addr, event.is_to_guest),
+            ip => (ip, event.is_from_guest),
+        };
+        let mode = match (place >> 63 == 1, is_guest) {
+            (true, false) => CpuMode::KERNEL,
+            (false, false) => CpuMode::USER,
+            (true, true) => CpuMode::GUEST_KERNEL,
+            (false, true) => CpuMode::GUEST_USER,
+        };
+        self.samples = self.samples.saturating_add(1);
+        let time = self.setup.clock.time(queue.time);
+        if let Some(template) = &mut new.template {
+            template.set(Part::IP, ip);
+            template.set_pair(Part::TID, queue.task.pid, queue.task.tid);
+            template.set(Part::TIME, time);
+            template.set(Part::ADDR, addr);
+            template.set_pair(Part::CPU, queue.cpu, 0);
+            template.set(Part::PERIOD, period);
+            template.set_misc(mode.0);
+            return next.record(&template.record()?);
+        }
         let parts = new.event.attr.sample_type;
         let has = |part| parts.has(part);
-        use perfdata_core::attr::SampleType as Part;
         let (tid, cpu) = (queue.task.tid, queue.cpu);
         let raw = || {
             let bytes = events::raw(kind, event, &self.setup);
@@ -433,7 +455,7 @@ impl Decoding {
             identifier: has(Part::IDENTIFIER).then_some(new.id),
             ip: Some(ip),
             tid: Some(queue.task),
-            time: has(Part::TIME).then(|| self.setup.clock.time(queue.time)),
+            time: has(Part::TIME).then_some(time),
             addr: has(Part::ADDR).then_some(addr),
             id: has(Part::ID).then_some(new.id),
             stream_id: has(Part::STREAM_ID).then_some(new.id),
@@ -450,19 +472,10 @@ impl Decoding {
             },
             ..Sample::default()
         };
-        let (place, is_guest) = match ip {
-            0 => (addr, event.is_to_guest),
-            ip => (ip, event.is_from_guest),
-        };
-        let mode = match (place >> 63 == 1, is_guest) {
-            (true, false) => CpuMode::KERNEL,
-            (false, false) => CpuMode::USER,
-            (true, true) => CpuMode::GUEST_KERNEL,
-            (false, true) => CpuMode::GUEST_USER,
-        };
         let record = Record::new(Body::Sample(sample)).with_misc(mode.0);
+        let layout = DecodeContext::of_attr(&new.event.attr);
+        new.template = SampleTemplate::of(&record, &layout, next.recording().endian)?;
         next.write_for(&record, &self.to)?;
-        self.samples = self.samples.saturating_add(1);
         Ok(())
     }
 
