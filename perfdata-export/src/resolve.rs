@@ -4,7 +4,7 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
-use perfdata_session::{MappingId, Sample, Samples};
+use perfdata_session::{MappingId, Sample, Samples, Session};
 use perfdata_symbols::{Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo};
 use perfdata_tracepoint::Like;
 
@@ -173,6 +173,8 @@ pub struct Report {
     /// Number of samples of guests, whose code has no names. The text of `perf script` does not
     /// contain them.
     pub guests: u64,
+    /// Files whose code was probably copied to huge pages, so that its functions have no names.
+    pub on_huge_pages: Vec<Vec<u8>>,
     /// Objects with addresses that have no names.
     pub unresolved: Vec<Unresolved>,
     /// Objects whose symbols are known, and why they are those of the recorded objects.
@@ -209,7 +211,7 @@ pub fn export<S: RecordSource>(
         return Err(error);
     }
     sink.finish(&pass.resolver.tables)?;
-    Ok(pass.finish())
+    Ok(pass.finish(samples.session()))
 }
 
 /// The samples of a recording in time order with their resolved frames, for programs that request
@@ -272,7 +274,7 @@ impl<S: RecordSource> ResolvedSamples<S> {
 
     /// Returns what was resolved so far.
     pub fn finish(self) -> Report {
-        self.pass.finish()
+        self.pass.finish(self.samples.session())
     }
 }
 
@@ -400,9 +402,13 @@ impl Pass {
         }
     }
 
-    fn finish(self) -> Report {
+    fn finish(self, session: &Session) -> Report {
         let symbols = self.resolver.symbols;
         Report {
+            on_huge_pages: session
+                .on_huge_pages()
+                .map(|dso| dso.name.to_vec())
+                .collect(),
             unresolved: symbols
                 .as_ref()
                 .map(|symbols| symbols.unresolved())

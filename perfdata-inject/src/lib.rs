@@ -3,6 +3,7 @@
 //!
 //! - [`build_ids`]: the build IDs of the files that were mapped;
 //! - [`jit`] and [`perf_maps`]: code that was generated at run time;
+//! - [`huge_pages`]: the files of code that was copied to huge pages;
 //! - [`callchains`]: callchains from user stacks;
 //! - [`merge_deferred`]: the user parts of callchains that the kernel recorded later;
 //! - [`itrace`]: samples of hardware traces;
@@ -18,8 +19,10 @@ pub mod build_ids;
 pub mod callchains;
 mod device;
 pub mod expand_off_cpu;
+pub mod huge_pages;
 pub mod itrace;
 pub mod jit;
+mod memory;
 pub mod merge_deferred;
 mod new_events;
 mod notes;

@@ -33,6 +33,8 @@ pub enum Part {
     Compress,
     /// [`traces`](crate::Recipe::traces).
     Itrace,
+    /// [`huge_pages`](crate::Recipe::huge_pages).
+    HugePages,
     /// [`off_cpu`](crate::Recipe::off_cpu).
     OffCpu,
     /// [`build_ids`](crate::Recipe::build_ids) of what samples hit.
@@ -54,6 +56,7 @@ impl Part {
             Part::FeaturesFrom => "features_from",
             Part::Compress => "compress",
             Part::Itrace => "traces",
+            Part::HugePages => "huge_pages",
             Part::OffCpu => "off_cpu",
             Part::BuildIds => "build_ids",
         }

@@ -23,6 +23,7 @@ use perfdata_edit::sort::Sort;
 use perfdata_edit::split::{self, Split};
 use perfdata_inject::build_ids;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
+use perfdata_inject::huge_pages::HugePages;
 use perfdata_inject::merge_deferred::MergeDeferred;
 use perfdata_inject::off_cpu::{OffCpu, OffCpuOptions};
 use perfdata_inject::sched_stat::SchedStat;
@@ -48,6 +49,9 @@ pub struct Recipe {
     pub decompress: bool,
     /// Whether records are sorted by time.
     pub sort: bool,
+    /// Whether executable memory in the place of a file becomes a mapping of the file
+    /// ([`HugePages`]). The records are sorted before.
+    pub huge_pages: bool,
     /// Samples made of traces. The records are sorted before.
     pub traces: Option<Traces>,
     /// Code of JIT compilers to add.
@@ -101,6 +105,7 @@ impl Default for Recipe {
             features_from: None,
             decompress: false,
             sort: false,
+            huge_pages: false,
             traces: None,
             code: None,
             merge_deferred: false,
@@ -154,15 +159,23 @@ impl Recipe {
             let why = "make samples of the traces first, and then select";
             return excluded(Part::Itrace, Part::Select, why);
         }
-        match self.makes_samples() && self.adds_hits() && self.to != Some(ContainerKind::File) {
-            // In a pipe, they precede the samples.
-            true => excluded(
-                Part::Itrace,
-                Part::BuildIds,
-                "make samples of the traces first, and then add the build IDs",
-            ),
-            false => Ok(()),
+        if self.select.is_some() && self.huge_pages {
+            // The selection drops mappings that no sample needs.
+            let why = "find the files first, and then select";
+            return excluded(Part::HugePages, Part::Select, why);
         }
+        // In a pipe, the build IDs precede the samples and the mappings.
+        if self.adds_hits() && self.to != Some(ContainerKind::File) {
+            if self.makes_samples() {
+                let why = "make samples of the traces first, and then add the build IDs";
+                return excluded(Part::Itrace, Part::BuildIds, why);
+            }
+            if self.huge_pages {
+                let why = "find the files first, and then add the build IDs";
+                return excluded(Part::HugePages, Part::BuildIds, why);
+            }
+        }
+        Ok(())
     }
 
     fn makes_samples(&self) -> bool {
@@ -330,13 +343,19 @@ impl Recipe {
         }
         // The records of a sorted stream remain sorted with the mappings of generated code.
         let sorts_first = self.adds_dumps() && self.sort;
-        let is_sorted =
-            sorts_first || self.traces.is_some() || self.sched_stat || self.off_cpu.is_some();
+        let is_sorted = sorts_first
+            || self.huge_pages
+            || self.traces.is_some()
+            || self.sched_stat
+            || self.off_cpu.is_some();
         if is_sorted {
             stages.push(Box::new(match self.sort {
                 true => Sort::new(),
                 false => Sort::new().without_note(),
             }));
+        }
+        if self.huge_pages {
+            stages.push(Box::new(HugePages::default()));
         }
         if let Some(traces) = self.traces {
             stages.push(Box::new(traces.stage(sysroot, bundle.clone())));
@@ -417,7 +436,7 @@ impl Recipe {
     /// As [`stages`](Self::stages) and [`Conversion::run_on`]. There is no output then.
     pub fn convert(&self, input: Input, output: Output) -> Result<Summary> {
         let recipe = self.of(&input);
-        let (recipe, input, first) = recipe.after_new_samples(input.limited_by(self.limits))?;
+        let (recipe, input, first) = recipe.after_additions(input.limited_by(self.limits))?;
         let output = output.synced(self.sync);
         let summary = recipe.conversion()?.run_on(input, output)?;
         Ok(match first {
@@ -437,14 +456,15 @@ impl Recipe {
         }
     }
 
-    /// Adds new samples before samples are selected, or counted for build IDs, if the recipe does
-    /// both. Returns the rest of the recipe, the input for it, and the summary of what was done.
-    fn after_new_samples(&self, input: Input) -> Result<(Cow<'_, Recipe>, Input, Option<Summary>)> {
+    /// Adds new samples and mappings before samples are selected, or counted for build IDs, if the
+    /// recipe does both. Returns the rest of the recipe, the input for it, and the summary of what was done.
+    fn after_additions(&self, input: Input) -> Result<(Cow<'_, Recipe>, Input, Option<Summary>)> {
         self.check()?;
         if self.check_in_one_pass().is_ok() {
             return Ok((Cow::Borrowed(self), input, None));
         }
         let first = Recipe {
+            huge_pages: self.huge_pages,
             traces: self.traces,
             off_cpu: self.off_cpu,
             sysroot: self.sysroot.clone(),
@@ -453,6 +473,7 @@ impl Recipe {
             ..Recipe::default()
         };
         let rest = Recipe {
+            huge_pages: false,
             traces: None,
             off_cpu: None,
             ..self.clone()
@@ -484,7 +505,7 @@ impl Recipe {
     /// As [`stages`](Self::stages) and [`Conversion::read`].
     pub fn read(&self, input: Input) -> Result<(Converted, Ending)> {
         let recipe = self.of(&input);
-        let (recipe, input, first) = recipe.after_new_samples(input.limited_by(self.limits))?;
+        let (recipe, input, first) = recipe.after_additions(input.limited_by(self.limits))?;
         let (converted, ending) = Conversion::new(recipe.stages()?).read(input)?;
         Ok((
             converted,

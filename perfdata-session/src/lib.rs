@@ -72,6 +72,7 @@ mod build_ids;
 mod change;
 mod dso;
 mod history;
+pub mod huge_pages;
 mod ids;
 mod mapping;
 mod ranges;

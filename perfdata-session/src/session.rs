@@ -5,7 +5,7 @@ mod sideband;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 use perfdata_core::names::EventNames;
@@ -88,6 +88,8 @@ pub struct Session {
     /// Size of `programs`, `namespaces` and `cgroups` in bytes.
     told: usize,
     on_cpu: HashMap<u32, ThreadId, RandomState>,
+    /// Files in whose place there is memory with huge pages.
+    on_huge_pages: BTreeSet<DsoId>,
     pub(crate) counts: Counts,
 }
 
@@ -127,6 +129,7 @@ impl Session {
             cgroups: HashMap::default(),
             told: 0,
             on_cpu: HashMap::default(),
+            on_huge_pages: BTreeSet::new(),
             counts: Counts::default(),
         };
         session.enter_processes();
@@ -271,6 +274,12 @@ impl Session {
     /// sample of this event was seen. Empty if there is no such event.
     pub fn name_of_event<'a>(&'a self, recording: &Recording, event: usize) -> Cow<'a, [u8]> {
         self.names.get(recording, event).unwrap_or_default()
+    }
+
+    /// Returns the files whose code was probably copied to huge pages: executable memory that is no
+    /// file is in the place of their mappings ([`huge_pages`](crate::huge_pages)).
+    pub fn on_huge_pages(&self) -> impl Iterator<Item = &Dso> {
+        self.on_huge_pages.iter().filter_map(|&id| self.dso(id))
     }
 
     /// Returns the counters.

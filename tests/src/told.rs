@@ -15,14 +15,16 @@ use perfdata_symbols::{Sources, Symbolizer};
 use perfdata_write::{FilePlan, FileWriter};
 
 use crate::convert::Whole;
-use Told::{Conv, Data, Map, OldMap, Round, Sample};
+use Told::{Conv, Data, Map, OldMap, Part, Round, Sample};
 
 /// A record of a recording.
 #[derive(Debug, Clone)]
 pub enum Told<'a> {
     /// An executable mapping: process, address, size, and name.
     Map(u32, u64, u64, &'a str),
-    /// The same without its protection, as an MMAP record.
+    /// The same of an offset in the file, which comes before the name.
+    Part(u32, u64, u64, u64, &'a str),
+    /// The same from the start of the file, without its protection, as an MMAP record.
     OldMap(u32, u64, u64, &'a str),
     /// A mapping that is not executable.
     Data(u32, u64, u64, &'a str),
@@ -77,6 +79,15 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
             }))
             .with_misc(CpuMode::USER.0)
             .with_sample_id(trailer(*pid, *time)),
+            Part(pid, addr, len, pgoff, name) => {
+                let map = Mmap2 {
+                    pgoff: *pgoff,
+                    ..mapping(*pid, *addr, *len, name)
+                };
+                Record::new(Body::Mmap2(map))
+                    .with_misc(CpuMode::USER.0)
+                    .with_sample_id(trailer(*pid, *time))
+            }
             Map(pid, addr, len, name) | Data(pid, addr, len, name) => {
                 let mut map = mapping(*pid, *addr, *len, name);
                 let mut misc = CpuMode::USER.0;

@@ -7,8 +7,8 @@ use perfdata_convert::stages::compress::Compress;
 use perfdata_core::Version;
 
 use super::{
-    ByteOrder, CallchainArgs, Container, InputArg, JitArgs, Objects, OffCpuArgs, OutputArgs,
-    READS_OBJECTS, SanitizeArgs, SliceArgs, ThinArgs, TraceArgs, UnknownContent,
+    ByteOrder, CallchainArgs, Container, HugePageArgs, InputArg, JitArgs, Objects, OffCpuArgs,
+    OutputArgs, READS_OBJECTS, SanitizeArgs, SliceArgs, ThinArgs, TraceArgs, UnknownContent,
 };
 
 /// Heading of options that change the whole recording.
@@ -94,6 +94,9 @@ pub struct ConvertArgs {
     /// What happens to user stacks.
     #[command(flatten)]
     pub callchains: CallchainArgs,
+    /// Whether the files of code on huge pages are found.
+    #[command(flatten)]
+    pub huge_pages: HugePageArgs,
     /// What becomes of traces.
     #[command(flatten)]
     pub traces: TraceArgs,

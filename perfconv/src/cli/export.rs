@@ -7,7 +7,7 @@ use perfdata_export::Fields;
 
 #[cfg(feature = "columns")]
 use super::ColumnArgs;
-use super::{InputArgs, ItraceArgs, OffCpuArgs, OutputArgs, SliceArgs};
+use super::{HugePageArgs, InputArgs, ItraceArgs, OffCpuArgs, OutputArgs, SliceArgs};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,6 +149,7 @@ pub fn of_export(arg: Arg) -> Arg {
                 .long_help(format!("{help}\n\n{more}"))
         }
         "no_itrace" => arg.help_heading(None).help("Do not make samples of traces"),
+        "deduce_huge_pages" => arg.help_heading(NAMES),
         "off_cpu" | "wakers" => arg.help_heading(None),
         _ => arg,
     }
@@ -285,6 +286,9 @@ pub struct ExportArgs {
     /// this option, such objects are used only if the recording was made on this machine.
     #[arg(long, conflicts_with = "no_symbols", hide_short_help = true, help_heading = NAMES)]
     pub unverified: bool,
+    /// Whether the files of code on huge pages are found.
+    #[command(flatten)]
+    pub huge_pages: HugePageArgs,
     /// Which samples are made of traces.
     #[command(flatten)]
     pub traces: ItraceArgs,

@@ -25,7 +25,7 @@ use perfdata_convert::io::{FileSet, Published};
 
 /// The result for one of several recordings.
 enum Appended {
-    Added(Exported),
+    Added(Box<Exported>),
     /// The recording was there.
     Known,
     /// The recording could not be exported, and has not changed.
@@ -210,7 +210,7 @@ fn append_one(
     let stale = |root: &Path| stale(root, &partition, &id);
     let published = set.publish(&recordings, args.output.force, path_of, stale)?;
     Ok(match published {
-        Published::Now => Appended::Added(exported),
+        Published::Now => Appended::Added(Box::new(exported)),
         Published::Before => Appended::Known,
     })
 }

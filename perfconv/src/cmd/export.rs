@@ -217,6 +217,7 @@ pub(super) fn of_args(args: &ExportArgs, command: ItraceCommand, limits: Limits)
     export.traces = (!args.traces.no_itrace).then(|| traces(default, true));
     export.recipe.sysroot.clone_from(&args.sysroot);
     export.recipe.select = args.slice.select(limits)?;
+    export.recipe.huge_pages = args.huge_pages.deduce_huge_pages;
     export.recipe.off_cpu = args.off_cpu.options(true);
     export.recipe.limits = limits;
     export.symbols = !args.no_symbols;
@@ -311,6 +312,12 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
         messages.note(format_args!(
             "{} of guests, without names of functions; the text of perf script does not contain them",
             suggestions::count(report.guests, "sample")
+        ));
+    }
+    for name in report.on_huge_pages.iter().take(MOST_LISTED) {
+        messages.note(format_args!(
+            "{}: its code seems to be on huge pages, where functions have no names: --deduce-huge-pages finds them",
+            String::from_utf8_lossy(name)
         ));
     }
     for object in report.unresolved.iter().take(MOST_LISTED) {

@@ -54,6 +54,7 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
             });
     recipe.decompress = args.decompress;
     recipe.sort = args.sort;
+    recipe.huge_pages = args.huge_pages.deduce_huge_pages;
     recipe.traces = args.traces.traces(args.callchains.unverified)?;
     recipe.code = args.jit.code(|| {
         let output = output_or_standard(args.output.path.as_deref(), &args.input)?;
@@ -147,6 +148,7 @@ fn conflict(conflict: Conflict) -> Error {
         Part::FeaturesFrom => "--features-from",
         Part::Compress => "--compress",
         Part::Itrace => "--itrace",
+        Part::HugePages => "--deduce-huge-pages",
         Part::OffCpu => "--off-cpu",
         Part::BuildIds => "--build-ids",
         other => other.name(),

@@ -15,9 +15,8 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::ElfMachine;
 use perfdata_core::read::Limits;
-use perfdata_core::record::{Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
+use perfdata_core::record::{Body, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
 use perfdata_core::wire::Text;
-use perfdata_session::{DsoKind, Mapped};
 use perfdata_symbols::Reason;
 use perfdata_symbols::machine::is_this_machine;
 
@@ -27,6 +26,7 @@ use super::jit::image::{SymbolImage, Target};
 use super::jit::ranges::Ranges;
 use super::jit::target::target_of;
 use super::jit::{FLAGS, Images};
+use super::memory::{Memory, is_mapping};
 use super::notes::Notes;
 use find::PerfMapFolders;
 use functions::Functions;
@@ -34,12 +34,6 @@ use perfdata_convert::count::number_of;
 use perfdata_convert::error::Result;
 use perfdata_convert::io::InputSource;
 use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, Stage};
-
-/// `PROT_EXEC`.
-const PROT_EXEC: u32 = 4;
-
-/// The size of the smallest page. Other addresses than those of pages are not mapped.
-const PAGE: u64 = 0x1000;
 
 /// Approximate memory for a range of addresses in bytes.
 const RANGE: u64 = 64;
@@ -279,45 +273,6 @@ fn fits(target: Target, start: u64, end: u64) -> bool {
     start <= end && end <= target.max_address().saturating_add(1)
 }
 
-/// Executable memory of a process that is no file.
-#[derive(Debug, Clone, Copy)]
-struct Memory {
-    pid: u32,
-    start: u64,
-    end: u64,
-    /// Whether perf looks it up in the perf map, too (tools/perf/util/map.c, `map__new`, 7.2). It
-    /// regards a file in memory as a file. .NET maps its code in this way; others run programs.
-    is_anonymous: bool,
-}
-
-/// Names of executable memory that the kernel provides for every process.
-const OF_KERNEL: [&[u8]; 4] = [b"[vsyscall]", b"[uprobes]", b"[vectors]", b"[sigpage]"];
-
-impl Memory {
-    /// Returns the memory in a mapping record.
-    fn of(record: &Record) -> Option<Self> {
-        let (pid, mapped) = match &record.body {
-            Body::Mmap(map) => (map.pid, Mapped::of_mmap(map, record.misc)),
-            Body::Mmap2(map) => (map.pid, Mapped::of_mmap2(map, record.misc)),
-            _ => return None,
-        };
-        let is_executable =
-            mapped.is_executable && mapped.prot.is_none_or(|prot| prot & PROT_EXEC != 0);
-        let is_page = mapped.start.is_multiple_of(PAGE) && mapped.start < mapped.end;
-        let is_code = CpuMode::of(record.misc) == CpuMode::USER
-            && mapped.dso.kind == DsoKind::Anonymous
-            && !OF_KERNEL.contains(&mapped.dso.name)
-            && is_executable
-            && is_page;
-        is_code.then_some(Memory {
-            pid,
-            start: mapped.start,
-            end: mapped.end,
-            is_anonymous: !mapped.dso.name.starts_with(b"/memfd:"),
-        })
-    }
-}
-
 impl Stage for PerfMaps {
     fn requirements(&self) -> Requirements {
         Requirements {
@@ -410,8 +365,4 @@ impl Stage for PerfMaps {
         }
         notes
     }
-}
-
-fn is_mapping(kind: RecordType) -> bool {
-    [RecordType::MMAP, RecordType::MMAP2].contains(&kind)
 }

@@ -1,6 +1,8 @@
 //! The records other than samples: they change the threads, the address spaces and what is known
 //! about them.
 
+use std::ops::Range;
+
 use perfdata_core::Result;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
@@ -9,11 +11,12 @@ use perfdata_core::record::{
 };
 
 use super::{ENTRY, Session};
-use crate::change::Change;
-use crate::dso::Machine;
-use crate::ids::ThreadId;
-use crate::mapping::Mapped;
-use crate::spaces::ProcessId;
+use crate::change::{Change, Owner};
+use crate::dso::{DsoKind, Dsos, Machine};
+use crate::huge_pages::{HUGE_PAGE, file_under, is_in_huge_pages, is_in_place_of};
+use crate::ids::{DsoId, ThreadId};
+use crate::mapping::{Mapped, Mapping};
+use crate::spaces::{AddressSpaces, ProcessId};
 use crate::thread::Thread;
 
 impl Session {
@@ -165,6 +168,7 @@ impl Session {
             dsos,
             symbols,
             spaces,
+            on_huge_pages,
             ..
         } = self;
         let change = change.with(|mapped| {
@@ -175,6 +179,11 @@ impl Session {
             }
             mapped.with_dso(dso)
         });
+        if let Change::Map { owner, range, what } = &change
+            && let Some(dso) = replaced_file(spaces, dsos, *owner, range.0..range.1, what)
+        {
+            on_huge_pages.insert(dso);
+        }
         spaces.apply(change);
     }
 
@@ -234,4 +243,42 @@ fn is_sideband(kind: RecordType) -> bool {
                 | RecordType::TEXT_POKE
                 | RecordType::HEADER_BUILD_ID
         )
+}
+
+/// Returns the file in whose place a new mapping is, or that of the mapping whose place memory before
+/// it has.
+fn replaced_file(
+    spaces: &AddressSpaces<Mapping>,
+    dsos: &Dsos,
+    owner: Owner,
+    range: Range<u64>,
+    new: &Mapping,
+) -> Option<DsoId> {
+    let kind_of = |mapping: &Mapping| dsos.list().get(mapping.dso.index()).map(|dso| dso.kind);
+    let file_of = |mapping: Mapping| {
+        let bias = mapping.pgoff.wrapping_sub(mapping.start);
+        (kind_of(&mapping) == Some(DsoKind::File)).then_some((mapping.dso, bias))
+    };
+    let is_memory = |range: &Range<u64>, mapping: &Mapping| {
+        mapping.is_executable
+            && is_in_huge_pages(range)
+            && kind_of(mapping) == Some(DsoKind::Anonymous)
+    };
+    if is_memory(&range, new) {
+        return Some(file_under(spaces.space(owner)?, &range, file_of)?.0);
+    }
+    // Most mappings are not aligned to huge pages.
+    if !range.start.is_multiple_of(HUGE_PAGE) {
+        return None;
+    }
+    let following = file_of(*new)?;
+    let space = spaces.space(owner)?;
+    let mut start = range.start;
+    while let Some((memory, mapping)) = space.find(start.checked_sub(1)?)
+        && is_memory(&memory, &mapping)
+    {
+        start = memory.start;
+    }
+    let is_replaced = start < range.start && is_in_place_of(space, start, &following, file_of);
+    is_replaced.then_some(following.0)
 }

@@ -18,6 +18,7 @@ mod features_from;
 mod file2pipe;
 mod file_features;
 mod fuzz;
+mod huge_pages;
 mod jit;
 mod merge;
 mod merge_deferred;

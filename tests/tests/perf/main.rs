@@ -8,6 +8,7 @@ mod callchain_perf;
 mod demangle_binutils;
 mod file2pipe_perf;
 mod folded_perf;
+mod huge_pages_perf;
 mod inject_words_perf;
 mod inlines_perf;
 mod itrace_bts_perf;
