@@ -81,8 +81,11 @@ pub use id::{RecordingId, recording_id};
 pub use machine::metadata;
 pub use options::Options;
 #[cfg(feature = "parquet")]
-pub use parquet::{BrokenRecording, FileStamp, ParquetFile, ParquetTables, is_known_broken};
+pub use parquet::{
+    BrokenRecording, FileStamp, ParquetFile, ParquetTables, is_known_broken, read_field_columns,
+    write_field_columns,
+};
 pub use partition::{ENDING, Partition};
 pub use schema::{Column, Kind, SCHEMA_KEY, SCHEMA_VERSION, SampleColumn, Table, sample_schema};
 pub use stream::ArrowStream;
-pub use tables::{Summary, TableSink, export_tables};
+pub use tables::{FieldColumns, SharedColumns, Summary, TableSink, export_tables};

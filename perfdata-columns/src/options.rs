@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::date::RecordedAt;
 use crate::schema::SampleColumn;
+use crate::tables::SharedColumns;
 
 /// Maximum number of rows in a batch by default.
 const BATCH_ROWS: usize = 1 << 15;
@@ -28,6 +29,7 @@ pub struct Options {
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
     pub(crate) events: Option<EventFilter>,
+    pub(crate) shared: Option<Arc<dyn SharedColumns>>,
 }
 
 type NameFilter = dyn Fn(&[u8]) -> bool + Send + Sync;
@@ -61,6 +63,7 @@ impl Default for Options {
             inlines: false,
             lines: false,
             events: None,
+            shared: None,
         }
     }
 }
@@ -137,6 +140,17 @@ impl Options {
     #[must_use]
     pub fn with_recorded_at(self, recorded: Option<RecordedAt>) -> Self {
         Options { recorded, ..self }
+    }
+
+    /// Returns the options with the columns that the tables of tracepoints have in other recordings:
+    /// each file has all of them. By default, a table has a column for each field, in the order of
+    /// its format.
+    #[must_use]
+    pub fn with_shared_columns(self, shared: Arc<dyn SharedColumns>) -> Self {
+        Options {
+            shared: Some(shared),
+            ..self
+        }
     }
 
     /// Returns the options with `inlines`, which says whether the symbolizer finds inlined

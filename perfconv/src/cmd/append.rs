@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -16,6 +17,7 @@ use perfdata_recipe::Exported;
 use super::broken::BrokenRow;
 use super::columns::{Opened, STANDARD, id_of, threads_of};
 use super::export::{of_args, tell};
+use super::shared_columns::SchemaFiles;
 use super::{Outcome, Several, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
@@ -188,6 +190,10 @@ fn append_one(
     export.allow_empty = true;
     let mut opened = Opened::new(args, path, input, Some(id.clone()), &export)?;
     opened.threads = threads;
+    opened.set_shared_columns(Arc::new(SchemaFiles {
+        folder: folder.to_owned(),
+        syncs: !args.output.no_sync,
+    }));
     opened.set_recorded_at(recorded_at(args, path, modified));
     let set = FileSet::create(folder)?.synced(!args.output.no_sync);
     let tables = ParquetTables::new(threads, |table| {
@@ -262,7 +268,7 @@ fn stale(root: &Path, partition: &Partition, id: &str) -> io::Result<Vec<PathBuf
 }
 
 /// Returns the folders in a folder, except temporary ones.
-fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

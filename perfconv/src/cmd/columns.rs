@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use perfdata_columns::{
     ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordBatch, RecordedAt, RecordingId,
-    SampleBatches, Summary, export_tables,
+    SampleBatches, SharedColumns, Summary, export_tables,
 };
 use perfdata_core::read::Limits;
 use perfdata_session::Samples;
@@ -154,6 +155,11 @@ impl Opened {
             // Without any, the calling thread encodes.
             threads: threads_of(export.recipe.limits),
         })
+    }
+
+    /// Sets the columns that the tables of tracepoints have in other recordings.
+    pub fn set_shared_columns(&mut self, shared: Arc<dyn SharedColumns>) {
+        self.options = std::mem::take(&mut self.options).with_shared_columns(shared);
     }
 
     /// Sets when the recording was made, which counts if the recording does not contain it.

@@ -25,6 +25,8 @@ pub mod pager;
 mod profile;
 mod recipe;
 mod recover;
+#[cfg(feature = "columns")]
+mod shared_columns;
 #[cfg_attr(windows, path = "windows/signals.rs")]
 pub mod signals;
 mod split;

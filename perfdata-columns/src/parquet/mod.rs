@@ -2,10 +2,12 @@
 
 mod broken;
 mod encoder;
+mod field_columns;
 mod file;
 mod properties;
 mod tables;
 
 pub use broken::{BrokenRecording, FileStamp, is_known_broken};
+pub use field_columns::{read_field_columns, write_field_columns};
 pub use file::ParquetFile;
 pub use tables::ParquetTables;

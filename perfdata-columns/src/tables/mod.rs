@@ -3,6 +3,7 @@
 mod events;
 mod features;
 mod records;
+mod shared;
 mod tracepoints;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::samples::SampleBuilder;
 use crate::schema::Table;
 use events::EventCounts;
 use records::RecordTables;
+pub use shared::{FieldColumns, SharedColumns};
 use tracepoints::Tracepoints;
 
 /// Number of rows of a side table after which they become a batch.
@@ -144,7 +146,7 @@ pub fn export_tables<S: RecordSource>(
     };
     let mut clock = machine.clock;
     let mut records = RecordTables::default();
-    let mut tracepoints = Tracepoints::default();
+    let mut tracepoints = Tracepoints::new(options.shared.clone());
     let mut counts = EventCounts::default();
     let mut times: Option<(u64, u64)> = None;
     let mut resolved = ResolvedSamples::new(samples, symbols);
@@ -170,7 +172,7 @@ pub fn export_tables<S: RecordSource>(
             let (first, last) = times.unwrap_or((time, time));
             times = Some((first.min(time), last.max(time)));
         }
-        tracepoints.see(&sample.sample, clock, &mut side);
+        tracepoints.see(&sample.sample, clock, &mut side)?;
         builder.push(&sample, |event, weight| counts.see(event, weight))?;
         if builder.is_full() {
             sink.write(&Table::Samples, builder.finish()?)?;

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use perfdata_core::attr::EventType;
 use perfdata_session::Sample;
 use perfdata_tracepoint::{Field, Format, Formats, Like, Value};
 
 use super::SideTables;
+use super::shared::{FieldColumns, SharedColumns, positions};
 use crate::clock::WallClock;
+use crate::error::{Error, Result};
 use crate::machine::text;
 use crate::rows::{Cell, Rows};
 use crate::schema::{Kind, Table};
@@ -28,40 +31,74 @@ const MOST_COLUMN: usize = 200;
 /// The prefix of a column whose name is that of a column of all tracepoints.
 const PREFIX: &str = "field_";
 
+/// The column that engines take from the path of a file.
+const DATE: &str = "date";
+
 /// Adds the samples of tracepoints to their tables.
 #[derive(Debug, Default)]
 pub(super) struct Tracepoints {
     /// The formats, since the first sample of a tracepoint.
     formats: Option<Option<Formats>>,
-    tables: BTreeMap<u64, Option<Table>>,
+    tables: BTreeMap<u64, Option<TracepointTable>>,
     names: BTreeSet<String>,
+    shared: Option<Arc<dyn SharedColumns>>,
+}
+
+/// The table of a tracepoint.
+#[derive(Debug)]
+struct TracepointTable {
+    table: Table,
+    /// The number of the field in each column after the common ones; `None` if only other
+    /// recordings have it.
+    fields: Vec<Option<usize>>,
 }
 
 impl Tracepoints {
+    /// Returns no tables. Their columns will be among the `shared` ones.
+    pub fn new(shared: Option<Arc<dyn SharedColumns>>) -> Self {
+        Tracepoints {
+            shared,
+            ..Tracepoints::default()
+        }
+    }
+
     /// Adds a sample, if it is one of a tracepoint whose format is known.
-    pub fn see(&mut self, sample: &Sample<'_>, clock: Option<WallClock>, side: &mut SideTables) {
+    ///
+    /// # Errors
+    /// The shared columns cannot be read or kept.
+    pub fn see(
+        &mut self,
+        sample: &Sample<'_>,
+        clock: Option<WallClock>,
+        side: &mut SideTables,
+    ) -> Result<()> {
         let Some(attr) = sample.attr() else {
-            return;
+            return Ok(());
         };
         if attr.kind != EventType::TRACEPOINT {
-            return;
+            return Ok(());
         }
         let Some(raw) = sample.sample_view().raw() else {
-            return;
+            return Ok(());
         };
         let formats = self
             .formats
             .get_or_insert_with(|| Formats::of(sample.recording(), Like::default()));
         let Some(format) = formats.as_ref().and_then(|all| all.by_id(attr.config)) else {
-            return;
+            return Ok(());
         };
         if !self.tables.contains_key(&attr.config) {
-            let table =
-                (self.tables.len() < MOST_TABLES).then(|| new_table(format, &mut self.names, side));
+            let table = match self.tables.len() < MOST_TABLES {
+                true => {
+                    let shared = self.shared.as_deref();
+                    Some(new_table(format, &mut self.names, shared, side)?)
+                }
+                false => None,
+            };
             self.tables.insert(attr.config, table);
         }
         let Some(Some(table)) = self.tables.get(&attr.config) else {
-            return;
+            return Ok(());
         };
         let time = sample.time();
         let tid = sample.tid();
@@ -74,15 +111,23 @@ impl Tracepoints {
             Cell::Name(sample.comm()),
             sample.weight().into(),
         ];
-        let fields = format.fields().iter().take(MOST_FIELDS);
-        let fields = fields.map(|field| cell_of(field, raw));
+        let fields = table.fields.iter().map(|number| {
+            let field = number.and_then(|number| format.fields().get(number));
+            field.map_or(Cell::Null, |field| cell_of(field, raw))
+        });
         let cells: Vec<Cell<'_>> = common.into_iter().chain(fields).collect();
-        side.push_to(table, &cells);
+        side.push_to(&table.table, &cells);
+        Ok(())
     }
 }
 
 /// Adds the table of a tracepoint.
-fn new_table(format: &Format, names: &mut BTreeSet<String>, side: &mut SideTables) -> Table {
+fn new_table(
+    format: &Format,
+    names: &mut BTreeSet<String>,
+    shared: Option<&dyn SharedColumns>,
+    side: &mut SideTables,
+) -> Result<TracepointTable> {
     let mut name = format!(
         "{}__{}",
         file_name(format.system()),
@@ -99,6 +144,8 @@ fn new_table(format: &Format, names: &mut BTreeSet<String>, side: &mut SideTable
     let common = common.map(|column| (column.name.to_owned(), column.kind));
     let mut columns: Vec<(String, Kind)> = common.collect();
     let mut used: BTreeSet<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    used.insert(DATE.to_owned());
+    let mut wanted = Vec::new();
     for field in format.fields().iter().take(MOST_FIELDS) {
         let mut name = text(field.name());
         while name.len() > MOST_COLUMN {
@@ -111,13 +158,26 @@ fn new_table(format: &Format, names: &mut BTreeSet<String>, side: &mut SideTable
             name.push('_');
         }
         used.insert(name.clone());
-        columns.push((name, kind_of(field)));
+        wanted.push((name, kind_of(field)));
     }
+    let mut all = Vec::new();
+    let mut found = Vec::new();
+    let mut change = |known: &mut FieldColumns| {
+        found = positions(known, &wanted);
+        all.clone_from(known);
+    };
+    match shared {
+        Some(shared) => shared.update(&table, &mut change).map_err(Error::Output)?,
+        None => change(&mut Vec::new()),
+    }
+    let fields = (0..all.len()).map(|at| found.iter().position(|found| *found == Some(at)));
+    let fields = fields.collect();
+    columns.append(&mut all);
     side.add(
         table.clone(),
         Rows::of(columns.iter().map(|(name, kind)| (name.as_str(), *kind))),
     );
-    table
+    Ok(TracepointTable { table, fields })
 }
 
 /// Returns a name as a part of the name of a file on all systems: other characters than letters,
@@ -134,10 +194,20 @@ fn file_name(name: &[u8]) -> String {
     shown
 }
 
+/// Returns whether a field is text: an array of `char`. Arrays of `u8` and `unsigned char`, which
+/// libtraceevent takes for strings, too, are usually addresses of networks.
+fn is_text(field: &Field) -> bool {
+    let contains = |text: &[u8]| {
+        let mut windows = field.type_name().windows(text.len());
+        windows.any(|window| window == text)
+    };
+    field.is_string() && contains(b"char") && !contains(b"unsigned")
+}
+
 /// Returns the type of a field's column. All numbers have 64 bits, because other kernels have other
 /// sizes.
 fn kind_of(field: &Field) -> Kind {
-    if field.is_string() {
+    if is_text(field) {
         Kind::Text
     } else if field.is_array() || field.is_dynamic() || !matches!(field.size(), 1 | 2 | 4 | 8) {
         Kind::Bytes
@@ -148,6 +218,9 @@ fn kind_of(field: &Field) -> Kind {
 
 /// Returns the value of a field.
 fn cell_of<'a>(field: &Field, raw: &'a [u8]) -> Cell<'a> {
+    if field.is_string() && !is_text(field) {
+        return field.bytes(raw).map_or(Cell::Null, Cell::Bytes);
+    }
     match field.value(raw) {
         Some(Value::Unsigned(number)) => number.into(),
         Some(Value::Signed(number)) => Cell::Int(number),

@@ -38,5 +38,6 @@ mod stacks;
 mod stalled;
 mod system_calls;
 mod threads;
+mod tracepoint_tables;
 mod traces;
 mod verify;
