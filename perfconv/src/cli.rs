@@ -17,8 +17,9 @@ pub mod limits;
 mod merge;
 mod off_cpu;
 mod output;
-#[cfg(feature = "columns")]
 mod recorded_at;
+#[cfg(feature = "columns")]
+mod recording_label;
 mod sanitize;
 mod slice;
 mod split;

@@ -24,6 +24,8 @@ pub struct Options {
     pub(crate) batch_rows: usize,
     pub(crate) recording: Option<Arc<str>>,
     pub(crate) file: Option<String>,
+    pub(crate) path: Option<String>,
+    pub(crate) labels: Vec<(String, String)>,
     pub(crate) recorded: Option<RecordedAt>,
     pub(crate) offsets: bool,
     pub(crate) inlines: bool,
@@ -58,6 +60,8 @@ impl Default for Options {
             batch_rows: BATCH_ROWS,
             recording: None,
             file: None,
+            path: None,
+            labels: Vec::new(),
             recorded: None,
             offsets: false,
             inlines: false,
@@ -135,6 +139,30 @@ impl Options {
         }
     }
 
+    /// Returns the options with the absolute path of the recording, for the table `recordings`.
+    #[must_use]
+    pub fn with_path(self, path: &[u8]) -> Self {
+        Options {
+            path: Some(crate::machine::text(path)),
+            ..self
+        }
+    }
+
+    /// Returns the options with labels: columns of text for the table `recordings`, with their names
+    /// and the value for this recording. The names are different, and not those of other columns.
+    #[must_use]
+    pub fn with_labels<'a>(self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let labels = labels.into_iter();
+        let labels = labels.map(|(key, value)| {
+            let value = crate::machine::text(value.as_bytes());
+            (key.to_owned(), value)
+        });
+        Options {
+            labels: labels.collect(),
+            ..self
+        }
+    }
+
     /// Returns the options with the time at which the recording was made, for the table
     /// `recordings`. It counts if the recording itself does not contain its time (CLOCK_DATA).
     #[must_use]
@@ -142,9 +170,9 @@ impl Options {
         Options { recorded, ..self }
     }
 
-    /// Returns the options with the columns that the tables of tracepoints have in other recordings:
-    /// each file has all of them. By default, a table has a column for each field, in the order of
-    /// its format.
+    /// Returns the options with the columns that the tables of tracepoints, and `recordings`, have in
+    /// other recordings: each file has all of them. By default, a table has a column for each field,
+    /// in the order of its format, and for each label.
     #[must_use]
     pub fn with_shared_columns(self, shared: Arc<dyn SharedColumns>) -> Self {
         Options {

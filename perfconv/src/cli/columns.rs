@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use perfdata_columns::SampleColumn;
 
 use super::recorded_at::{NamePattern, TimeOfDay};
+use super::recording_label::RecordingLabel;
 
 /// Heading of these options.
 const COLUMNS: &str = "Columns";
@@ -40,7 +41,7 @@ pub struct ColumnArgs {
         requires = "append_to",
         hide_short_help = true
     )]
-    #[arg(conflicts_with = "recorded_at_name", help_heading = COLUMNS)]
+    #[arg(conflicts_with_all = ["recorded_at_name", "output"], help_heading = COLUMNS)]
     pub recorded_at: Option<TimeOfDay>,
     /// Take the time of recordings without CLOCK_DATA from their names, such as %Y%m%d-%H%M%S
     ///
@@ -53,8 +54,19 @@ pub struct ColumnArgs {
         requires = "append_to",
         hide_short_help = true
     )]
-    #[arg(help_heading = COLUMNS)]
+    #[arg(conflicts_with = "output", help_heading = COLUMNS)]
     pub recorded_at_name: Option<NamePattern>,
+    /// Add a column KEY with the text VALUE to the table recordings, such as service=checkout
+    ///
+    /// The label is that of all recordings that the command adds. KEY consists of lower-case
+    /// letters, digits and _. The option may be repeated with other keys.
+    #[arg(
+        long = "recording-label",
+        value_name = "KEY=VALUE",
+        requires = "append_to"
+    )]
+    #[arg(conflicts_with = "output", hide_short_help = true, help_heading = COLUMNS)]
+    pub labels: Vec<RecordingLabel>,
 }
 
 /// A choice of columns.

@@ -51,6 +51,13 @@ pub fn run(
         let what = "a directory cannot be written to standard output";
         return Err(Error::Usage(what.into()));
     }
+    let mut labels = args.columns.labels.iter();
+    while let Some(label) = labels.next() {
+        if labels.clone().any(|other| other.key == label.key) {
+            let what = format!("--recording-label gives {} twice", label.key);
+            return Err(Error::Usage(what));
+        }
+    }
     let start = Instant::now();
     let paths = several.paths;
     let jobs = args

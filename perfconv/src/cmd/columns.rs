@@ -144,6 +144,9 @@ impl Opened {
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
             options = options.with_file(name.as_encoded_bytes());
+            if let Ok(path) = fs::canonicalize(path) {
+                options = options.with_path(path.as_os_str().as_encoded_bytes());
+            }
         }
         Ok(Opened {
             samples,
@@ -282,8 +285,10 @@ pub(super) fn next_batch(batches: &mut SampleBatches<Converted>) -> Result<Optio
 
 /// Returns what the batches of the samples contain.
 pub(super) fn options(args: &ExportArgs, id: Option<&str>) -> Options {
+    let labels = args.columns.labels.iter();
     let options = Options::default()
         .with_recording(id)
+        .with_labels(labels.map(|label| (label.key.as_str(), label.value.as_str())))
         .with_debug_info(args.inlines, args.lines);
     let events = args.slice.event.as_deref().filter(|_| !args.slice.invert);
     let options = match events.map(Patterns::between_commas) {

@@ -1,4 +1,4 @@
-//! The columns of the tables of tracepoints in a directory of many recordings.
+//! The columns of the tables of tracepoints, and of `recordings`, in a directory of many recordings.
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind};
@@ -29,12 +29,12 @@ impl SharedColumns for SchemaFiles {
     fn update(&self, table: &Table, change: &mut dyn FnMut(&mut FieldColumns)) -> io::Result<()> {
         let folder = self.folder.join(table.name());
         // Usually, all columns are there. The file appears complete, so that reading needs no lock.
-        if let Some(mut known) = read(&folder, table)? {
-            let count = known.len();
-            change(&mut known);
-            if known.len() == count {
-                return Ok(());
-            }
+        // A table without labels or fields has no schema file.
+        let mut known = read(&folder, table)?.unwrap_or_default();
+        let count = known.len();
+        change(&mut known);
+        if known.len() == count {
+            return Ok(());
         }
         os::create_folders(&folder)?;
         undisturbed(|| {
@@ -89,31 +89,37 @@ fn read(folder: &Path, table: &Table) -> io::Result<Option<FieldColumns>> {
 
 /// Returns the columns of the files of a table.
 fn of_files(folder: &Path, table: &Table) -> io::Result<FieldColumns> {
+    let mut files = Vec::new();
+    add_files(folder, &mut files)?;
+    files.sort();
     let mut all = FieldColumns::new();
-    let mut dates = folders(folder)?;
-    dates.sort();
-    for date in dates {
-        let mut hosts = folders(&date)?;
-        hosts.sort();
-        for host in hosts {
-            let files = fs::read_dir(&host)?.map(|entry| Ok(entry?.path()));
-            let mut files = files.collect::<io::Result<Vec<PathBuf>>>()?;
-            files.sort();
-            let is_parquet = |path: &PathBuf| {
-                let name = path.as_os_str().as_encoded_bytes();
-                name.ends_with(ENDING.as_bytes())
-            };
-            for file in files.into_iter().filter(is_parquet) {
-                // A file that cannot be read is not a reason against adding others.
-                for column in read_field_columns(&file, table).unwrap_or_default() {
-                    if all.iter().all(|(name, _)| *name != column.0) {
-                        all.push(column);
-                    }
-                }
+    for file in files {
+        // A file that cannot be read is not a reason against adding others.
+        for column in read_field_columns(&file, table).unwrap_or_default() {
+            if all.iter().all(|(name, _)| *name != column.0) {
+                all.push(column);
             }
         }
     }
     Ok(all)
+}
+
+/// Adds the Parquet files in a folder and in the folders of its dates and hosts.
+fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path
+            .as_os_str()
+            .as_encoded_bytes()
+            .ends_with(ENDING.as_bytes())
+        {
+            files.push(path);
+        }
+    }
+    for folder in folders(folder)? {
+        add_files(&folder, files)?;
+    }
+    Ok(())
 }
 
 fn io_error(error: Error) -> io::Error {

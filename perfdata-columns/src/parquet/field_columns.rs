@@ -1,5 +1,5 @@
-//! The columns for fields that the table of a tracepoint has in a directory of many recordings: the
-//! schema of a Parquet file without rows.
+//! The columns for fields and labels that a table has in a directory of many recordings: the schema
+//! of a Parquet file without rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::tables::FieldColumns;
 /// The types of fields.
 const KINDS: [Kind; 3] = [Kind::Int64, Kind::Text, Kind::Bytes];
 
-/// Returns the columns after those that all tables of tracepoints have, in the Parquet file `path`
-/// of `table`. Columns whose type is no type of a field are left out.
+/// Returns the columns of fields and labels in the Parquet file `path` of `table`. Columns whose
+/// type is no type of a field are left out.
 ///
 /// # Errors
 /// The file cannot be read, or is no Parquet file.
@@ -36,14 +36,15 @@ pub fn read_field_columns(path: &Path, table: &Table) -> Result<FieldColumns> {
 }
 
 /// Writes a Parquet file without rows, whose schema is that of the files of `table` in directories
-/// of many recordings, with these columns for fields.
+/// of many recordings, with these columns for fields and labels.
 ///
 /// # Errors
 /// The output cannot be written, or the host is big-endian.
 pub fn write_field_columns(out: Out, table: &Table, columns: &[(String, Kind)]) -> Result<()> {
-    // The host is in the path of the files.
+    // The host is in the path of the files, except those of `recordings`.
+    let has_host = *table == Table::Recordings;
     let common = table.columns().iter();
-    let common = common.filter(|column| column.name != "host");
+    let common = common.filter(|column| has_host || column.name != "host");
     let common = common.map(|column| (column.name, column.kind));
     let columns = columns.iter().map(|(name, kind)| (name.as_str(), *kind));
     let file = ParquetFile::new(out, schema_of(common.chain(columns)), 0)?;

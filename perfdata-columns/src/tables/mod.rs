@@ -23,7 +23,7 @@ use crate::machine::{RecordingFacts, exporter, symbols_text, text};
 use crate::options::Options;
 use crate::rows::{Cell, Rows};
 use crate::samples::SampleBuilder;
-use crate::schema::Table;
+use crate::schema::{Kind, Table};
 use events::EventCounts;
 use records::RecordTables;
 pub use shared::{FieldColumns, SharedColumns};
@@ -206,6 +206,7 @@ pub fn export_tables<S: RecordSource>(
     let facts = Facts {
         container: container_name(layout),
         file: options.file.as_deref(),
+        path: options.path.as_deref(),
         is_little: recording.endian == perfdata_core::Endian::Little,
         times,
         lost_records: records.lost_records,
@@ -216,7 +217,7 @@ pub fn export_tables<S: RecordSource>(
     };
     let host = machine.host.clone();
     let report = resolved.finish();
-    push_recording(&machine, &facts, &report, &mut side);
+    push_recording(&machine, &facts, &report, options, &mut side)?;
     // Each table has a batch, if only an empty one: the schema is known, then.
     let side_tables = Table::FIXED
         .iter()
@@ -243,6 +244,7 @@ pub fn export_tables<S: RecordSource>(
 struct Facts<'a> {
     container: &'static str,
     file: Option<&'a str>,
+    path: Option<&'a str>,
     is_little: bool,
     times: Option<(u64, u64)>,
     lost_records: u64,
@@ -264,8 +266,17 @@ fn push_recording(
     machine: &RecordingFacts,
     facts: &Facts<'_>,
     report: &Report,
+    options: &Options,
     side: &mut SideTables,
-) {
+) -> Result<()> {
+    let table = Table::Recordings;
+    let labels = options.labels.iter();
+    let wanted: Vec<_> = labels.map(|(key, _)| (key.clone(), Kind::Text)).collect();
+    let (all, numbers) = shared::with_wanted(options.shared.as_deref(), &table, &wanted)?;
+    let columns = table.columns().iter();
+    let columns = columns.map(|column| (column.name, column.kind));
+    let more = all.iter().map(|(name, kind)| (name.as_str(), *kind));
+    side.add(table.clone(), Rows::of(columns.chain(more)));
     let of = |text: &'_ Option<String>| text.clone();
     let owned = [
         of(&machine.osrelease),
@@ -278,38 +289,43 @@ fn push_recording(
     let cmdline = machine.cmdline.as_deref();
     let clock_wall = machine.clock.and_then(|clock| clock.micros(clock.clock));
     let exporter = exporter();
-    side.push(
-        &Table::Recordings,
-        &[
-            facts.file.into(),
-            Cell::Text(facts.container),
-            Cell::Text(if facts.is_little { "little" } else { "big" }),
-            osrelease.into(),
-            arch.into(),
-            version.into(),
-            cpudesc.into(),
-            cpuid.into(),
-            machine.cpus_online.map(u64::from).into(),
-            machine.cpus_available.map(u64::from).into(),
-            machine.total_mem.into(),
-            cmdline.map_or(Cell::Null, Cell::Texts),
-            machine.clock_name.as_deref().into(),
-            machine.clock_resolution.into(),
-            machine.clock.map(|clock| clock.clock).into(),
-            clock_wall.into(),
-            facts.times.map(|(first, _)| first).into(),
-            facts.times.map(|(_, last)| last).into(),
-            facts.samples.into(),
-            report.frames.into(),
-            report.unnamed.into(),
-            facts.lost_records.into(),
-            facts.lost_samples.into(),
-            Cell::Text(symbols_text(facts.has_symbols)),
-            Cell::Text(&exporter),
-            facts.recorded.map(|recorded| recorded.micros).into(),
-            facts.recorded.map(|recorded| recorded.source.name()).into(),
-        ],
-    );
+    let labels = numbers.iter().map(|number| {
+        let label = number.and_then(|number| options.labels.get(number));
+        label.map_or(Cell::Null, |(_, value)| Cell::Text(value))
+    });
+    let cells = [
+        facts.file.into(),
+        facts.path.into(),
+        Cell::Text(facts.container),
+        Cell::Text(if facts.is_little { "little" } else { "big" }),
+        osrelease.into(),
+        arch.into(),
+        version.into(),
+        cpudesc.into(),
+        cpuid.into(),
+        machine.cpus_online.map(u64::from).into(),
+        machine.cpus_available.map(u64::from).into(),
+        machine.total_mem.into(),
+        cmdline.map_or(Cell::Null, Cell::Texts),
+        machine.clock_name.as_deref().into(),
+        machine.clock_resolution.into(),
+        machine.clock.map(|clock| clock.clock).into(),
+        clock_wall.into(),
+        facts.times.map(|(first, _)| first).into(),
+        facts.times.map(|(_, last)| last).into(),
+        facts.samples.into(),
+        report.frames.into(),
+        report.unnamed.into(),
+        facts.lost_records.into(),
+        facts.lost_samples.into(),
+        Cell::Text(symbols_text(facts.has_symbols)),
+        Cell::Text(&exporter),
+        facts.recorded.map(|recorded| recorded.micros).into(),
+        facts.recorded.map(|recorded| recorded.source.name()).into(),
+    ];
+    let cells: Vec<Cell<'_>> = cells.into_iter().chain(labels).collect();
+    side.push_to(&table, &cells);
+    Ok(())
 }
 
 /// Returns the name of a kind of objects.

@@ -3,19 +3,21 @@
 use std::fmt;
 use std::io;
 
+use crate::error::{Error, Result};
 use crate::schema::{Kind, Table};
 
 /// Maximum number of columns of a table over all recordings.
 const MOST_COLUMNS: usize = 4096;
 
-/// Columns for the fields of a tracepoint, with their names and types.
+/// Columns for the fields of a tracepoint, or for labels, with their names and types.
 pub type FieldColumns = Vec<(String, Kind)>;
 
-/// The columns that the table of a tracepoint has in other recordings, besides those that all
-/// tables of tracepoints have.
+/// The columns that the table of a tracepoint, or `recordings`, has in other recordings, besides
+/// those that all tables of tracepoints, or all tables `recordings`, have.
 ///
-/// Kernels differ in the fields of a tracepoint. With the columns of the other recordings, each
-/// file has all of them in the same order, and a column has the same type in all files.
+/// Kernels differ in the fields of a tracepoint, and recordings in their labels. With the columns of
+/// the other recordings, each file has all of them in the same order, and a column has the same type
+/// in all files.
 pub trait SharedColumns: fmt::Debug + Send + Sync {
     /// Calls `change` with the names and types of the columns of `table`, and keeps the columns
     /// that it appends. It may be called more than once, the last time with those that are kept.
@@ -25,10 +27,35 @@ pub trait SharedColumns: fmt::Debug + Send + Sync {
     fn update(&self, table: &Table, change: &mut dyn FnMut(&mut FieldColumns)) -> io::Result<()>;
 }
 
+/// Returns the columns of `table`, with those of other recordings, and for each the number of the
+/// `wanted` column, if it is one.
+///
+/// # Errors
+/// The columns of other recordings cannot be read or kept.
+pub(super) fn with_wanted(
+    shared: Option<&dyn SharedColumns>,
+    table: &Table,
+    wanted: &[(String, Kind)],
+) -> Result<(FieldColumns, Vec<Option<usize>>)> {
+    let mut all = Vec::new();
+    let mut found = Vec::new();
+    let mut change = |known: &mut FieldColumns| {
+        found = positions(known, wanted);
+        all.clone_from(known);
+    };
+    match shared {
+        Some(shared) => shared.update(table, &mut change).map_err(Error::Output)?,
+        None => change(&mut Vec::new()),
+    }
+    let numbers = (0..all.len()).map(|at| found.iter().position(|found| *found == Some(at)));
+    let numbers = numbers.collect();
+    Ok((all, numbers))
+}
+
 /// Returns the position among `known` of the column for each of the `wanted` ones; `None` if there
 /// are too many. Missing columns are appended. If the name is that of a column with another type,
 /// the column has the type in its name.
-pub(super) fn positions(known: &mut FieldColumns, wanted: &[(String, Kind)]) -> Vec<Option<usize>> {
+fn positions(known: &mut FieldColumns, wanted: &[(String, Kind)]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = Vec::new();
     for (name, kind) in wanted {
         let mut candidate = name.clone();

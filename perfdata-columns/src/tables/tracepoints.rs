@@ -9,9 +9,9 @@ use perfdata_session::Sample;
 use perfdata_tracepoint::{Field, Format, Formats, Like, Value};
 
 use super::SideTables;
-use super::shared::{FieldColumns, SharedColumns, positions};
+use super::shared::{SharedColumns, with_wanted};
 use crate::clock::WallClock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::text;
 use crate::rows::{Cell, Rows};
 use crate::schema::{Kind, Table};
@@ -160,18 +160,7 @@ fn new_table(
         used.insert(name.clone());
         wanted.push((name, kind_of(field)));
     }
-    let mut all = Vec::new();
-    let mut found = Vec::new();
-    let mut change = |known: &mut FieldColumns| {
-        found = positions(known, &wanted);
-        all.clone_from(known);
-    };
-    match shared {
-        Some(shared) => shared.update(&table, &mut change).map_err(Error::Output)?,
-        None => change(&mut Vec::new()),
-    }
-    let fields = (0..all.len()).map(|at| found.iter().position(|found| *found == Some(at)));
-    let fields = fields.collect();
+    let (mut all, fields) = with_wanted(shared, &table, &wanted)?;
     columns.append(&mut all);
     side.add(
         table.clone(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use perfdata_columns::Table;
 use perfdata_session::Samples;
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::{is_thorough, perf, recordings, skipped};
@@ -466,7 +467,8 @@ fn dates_come_from_the_best_source() {
     for words in [
         "--recorded-at soon",
         "--recorded-at-name %H",
-        "--recorded-at 2026-01-01 -o b",
+        "--recorded-at 2026-01-01 -o b.parquet",
+        "--recorded-at-name %s -o b.parquet",
     ] {
         let output = in_shell(at, &format!("perfconv export a.data {words}"));
         assert_eq!(status(&output), Some(2), "{words}: {}", output.stderr);
@@ -592,4 +594,87 @@ fn fleets_answer_the_same_questions() {
         .chain(arguments)
         .collect();
     judged("fleets.py", at, &words);
+}
+
+/// Labels are columns of `recordings`, also of recordings that have others.
+#[test]
+fn labels_are_columns() {
+    let folder = folder_of(&[CALLCHAINS, TRACED]);
+    let at = folder.path();
+    let append = |words: &str| {
+        let export = "perfconv export -q --no-symbols --append-to fleet";
+        in_shell(at, &format!("{export} {words}"))
+    };
+    let recordings = at.join("fleet/recordings");
+    let first = append("a.data --recording-label service=checkout --recording-label zone='a=1 b'");
+    assert!(first.success(), "{}", first.stderr);
+    let second = append("b.data --recording-label service=search --recording-label release=1.2");
+    assert!(second.success(), "{}", second.stderr);
+    let schema = |path: &Path| {
+        let file = File::open(path).expect("a file");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let names = schema.columns().iter();
+        let names: Vec<String> = names.map(|column| column.name().to_owned()).collect();
+        names
+    };
+    // A file has the columns that were there before.
+    let all = schema(&recordings.join("_common_metadata"));
+    let fixed = Table::Recordings.columns().len();
+    assert_eq!(all[fixed..], ["service", "zone", "release"]);
+    let with_zone = schema(&recordings.join(file_with(&recordings, "checkout")));
+    assert_eq!(with_zone, all[..fixed + 2]);
+    let with_release = schema(&recordings.join(file_with(&recordings, "search")));
+    assert_eq!(with_release, all);
+    // Those of a recording that is there change with --force.
+    assert!(append("a.data --recording-label service=cart").success());
+    assert_eq!(
+        texts_of(&recordings, "service"),
+        ["checkout", "search"].map(String::from).into()
+    );
+    assert!(append("*.data -f").success());
+    for name in ["service", "zone", "release"] {
+        assert_eq!(texts_of(&recordings, name), ["null".to_owned()].into());
+    }
+    let paths = ["a.data", "b.data"].map(|name| {
+        let path = at.canonicalize().expect("a folder").join(name);
+        path.to_str().expect("a name").to_owned()
+    });
+    assert_eq!(texts_of(&recordings, "path"), paths.into());
+    for (words, expected) in [
+        ("--recording-label host=x", "has a column host"),
+        ("--recording-label version=x", "has a column version"),
+        ("--recording-label Service=x", "lower-case"),
+        ("--recording-label service", "KEY=VALUE"),
+        (
+            "--recording-label a=1 --recording-label a=2",
+            "gives a twice",
+        ),
+        ("--recording-label a=1 -o b.parquet", "cannot be used with"),
+    ] {
+        let output = append(&format!("a.data {words}"));
+        assert_eq!(status(&output), Some(2), "{words}: {}", output.stderr);
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    }
+    let alone = in_shell(
+        at,
+        "perfconv export a.data -o b.parquet --recording-label a=1",
+    );
+    assert_eq!(status(&alone), Some(2), "{}", alone.stderr);
+}
+
+/// Returns the file of the table `recordings` whose label `service` has this value.
+fn file_with(recordings: &Path, service: &str) -> PathBuf {
+    let mut files = files(recordings).into_iter();
+    let found = files.find(|path| {
+        let file = File::open(recordings.join(path)).expect("a file");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let mut rows = reader.get_row_iter(None).expect("rows");
+        rows.next().is_some_and(|row| {
+            let row = row.expect("a row");
+            let mut columns = row.get_column_iter();
+            columns.any(|(name, value)| name == "service" && value.to_string().contains(service))
+        })
+    });
+    found.expect("the recording")
 }
