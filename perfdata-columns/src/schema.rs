@@ -209,7 +209,7 @@ columns! {
         "recording" Name "ID of the recording: XXH3-128 of its bytes, in hexadecimal",
         "host" Name "host name (HOSTNAME)",
         "file" Text "name of the file",
-        "path" Text "absolute path of the recording; null for a stream",
+        "path" Text "absolute path of the recording; null for a pipe",
         "container" Text "file or pipe",
         "byte_order" Text "little or big",
         "osrelease" Text "kernel release (OSRELEASE)",

@@ -1,8 +1,8 @@
 //! `perfconv export --to parquet` and `--to arrow`: samples and metadata as columns.
 
 use std::fs;
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_columns::{
@@ -144,7 +144,7 @@ impl Opened {
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
             options = options.with_file(name.as_encoded_bytes());
-            if let Ok(path) = fs::canonicalize(path) {
+            if let Some(path) = absolute(path)? {
                 options = options.with_path(path.as_os_str().as_encoded_bytes());
             }
         }
@@ -264,6 +264,15 @@ impl Opened {
         tables.finish(&summary.metadata).map_err(failed)?;
         let report = std::mem::take(&mut summary.report);
         Ok((Exported::new(report, notes, leftover), summary))
+    }
+}
+
+/// Returns the absolute path of a recording; `None` for a pipe such as `/dev/fd/63`.
+fn absolute(path: &Path) -> Result<Option<PathBuf>> {
+    match fs::canonicalize(path) {
+        Ok(path) => Ok(Some(path)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(path)(error)),
     }
 }
 

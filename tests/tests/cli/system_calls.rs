@@ -89,6 +89,7 @@ pub const EXPORTS: &[&str] = &[
     "export in.file --no-symbols --to parquet -o out",
     "export in.file --no-symbols --to parquet -o out.parquet",
     "export in.file in.second --no-symbols --append-to out",
+    "export in.traced --no-symbols --append-to out --recording-label service=web",
 ];
 
 /// Commands that only read.
@@ -187,6 +188,7 @@ impl Scene {
             match input {
                 "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
                 "in.second" => put(&fixture("6.1-x86_64-file-g")),
+                "in.traced" => put(&fixture("6.1-x86_64-file-tp")),
                 "in.z" => put(&fixture("7.2-x86_64-file-z")),
                 "in.dwarf" => put(&fixture("6.1-x86_64-file-dwarf-u")),
                 "in.defer" => put(&fixture("6.1-x86_64-pipe-defer")),
@@ -307,7 +309,8 @@ impl Scene {
             };
             let recordings = found.keys().filter_map(|name| {
                 let id = name.strip_prefix("out/recordings/")?;
-                (!id.is_empty() && !id.starts_with('.')).then_some(id)
+                // The schema of the table may appear before a recording.
+                (!id.is_empty() && !id.starts_with(['.', '_'])).then_some(id)
             });
             let has_all = |id: &str| {
                 let mut tables = whole.keys().filter(|name| name.ends_with(id));
