@@ -1,4 +1,4 @@
-"""Runs the programs in docs/fleets.md on a fleet, and compares their rows.
+"""Runs the programs and queries in docs/fleets.md on a fleet, and compares the rows of programs.
 
     python3 fleets.py FLEETS.md BEFORE AFTER FUNCTION
     python3 fleets.py
@@ -46,6 +46,14 @@ for engine, program in programs:
     # Ray prints messages among the rows.
     rows = re.findall(r"^(?:top|difference|callers|comm)\t.*\n", run.stdout, re.M)
     results[engine] = "".join(rows)
+# Each query has rows.
+if importlib.util.find_spec("duckdb") is not None:
+    import duckdb
+
+    for block in re.findall(r"```sql\n(.*?)```", text, re.S):
+        for query in filter(str.strip, block.split(";")):
+            if not duckdb.sql(query).fetchall():
+                sys.exit(f"no rows: {query}")
 compared = {engine: rows for engine, rows in results.items() if "perfconv" not in engine}
 if not compared:
     sys.exit(77)

@@ -582,7 +582,9 @@ fn fleets_answer_the_same_questions() {
         done
         touch -d 2026-11-01T12:00:00Z recordings/*-a.data
         touch -d 2026-11-02T12:00:00Z recordings/*-b.data
-        perfconv -q export recordings/*.data --append-to fleet"
+        perfconv -q export recordings/*.data --append-to fleet --recording-label service=web
+        printf x > broken.data
+        ! perfconv -q export broken.data --append-to fleet"
     );
     let output = in_shell(at, &commands);
     assert!(output.success(), "{}", output.stderr);
