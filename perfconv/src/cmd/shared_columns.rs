@@ -1,4 +1,4 @@
-//! The columns of the tables of tracepoints, and of `recordings`, in a directory of many recordings.
+//! The columns of the tables of tracepoints and of `recordings` in a directory of many recordings.
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind};
