@@ -7,6 +7,7 @@ mod choices;
 #[cfg(feature = "columns")]
 mod columns;
 mod convert;
+mod debuginfod;
 mod examples;
 mod export;
 mod huge_pages;
@@ -33,6 +34,7 @@ pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 #[cfg(feature = "columns")]
 pub use columns::ColumnArgs;
 pub use convert::ConvertArgs;
+pub use debuginfod::DebuginfodArgs;
 pub use export::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 pub use huge_pages::HugePageArgs;
 pub use inject::{InjectArgs, OnlyInPerf};
@@ -255,6 +257,23 @@ impl Cli {
             _ => false,
         };
         is_long && !self.messages.no_pager
+    }
+
+    /// Returns where objects are fetched.
+    pub fn debuginfod(&self) -> DebuginfodArgs {
+        let args = match &self.command {
+            None => &self.convert.callchains.debuginfod,
+            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => {
+                &args.callchains.debuginfod
+            }
+            Some(Command::Inject(args)) => &args.callchains.debuginfod,
+            Some(Command::Recover(args)) => &args.convert.callchains.debuginfod,
+            Some(Command::Split(args)) => &args.convert.callchains.debuginfod,
+            Some(Command::Export(args)) => &args.debuginfod,
+            Some(Command::Bundle(args)) => &args.debuginfod,
+            Some(_) => return DebuginfodArgs::default(),
+        };
+        args.clone()
     }
 
     /// Returns the recordings that are read one after the other; `None` if the command reads none,

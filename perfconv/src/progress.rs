@@ -14,12 +14,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The interval at which the bar moves while no input arrives.
 const TICK: Duration = Duration::from_millis(250);
 
-const WITH_TOTAL: &str = "{spinner} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
-const WITHOUT_TOTAL: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}";
+const WITH_TOTAL: &str =
+    "{spinner} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left{msg}";
+const WITHOUT_TOTAL: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}{msg}";
 
 /// The visible bar, if any. Other messages on the terminal, and the end of the process, must hide
 /// it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// What else is done, for the end of the bar.
+static OTHER_WORK: Mutex<String> = Mutex::new(String::new());
+
+/// Shows other work than reading at the end of the bar, if there is one. An empty text removes it.
+#[cfg(feature = "debuginfod")]
+pub fn show_other_work(work: String) {
+    *OTHER_WORK.lock().unwrap_or_else(PoisonError::into_inner) = work;
+}
 
 /// Calls `write`, which writes to standard error, while the bar is hidden.
 pub fn without_bar<T>(write: impl FnOnce() -> T) -> T {
@@ -74,6 +84,8 @@ fn tick(bar: &ProgressBar) {
         *shown = Some(bar.clone()).filter(|bar| !bar.is_hidden());
     }
     if !bar.is_hidden() {
+        let work = OTHER_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.set_message(work.clone());
         bar.tick();
     }
 }

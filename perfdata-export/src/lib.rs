@@ -88,8 +88,8 @@ pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use otlp::Otlp;
 pub use perfdata_symbols::{
-    BundleFolder, Evidence, HidingSetting, Reason, Sources, Spelling, Symbolizer, Unresolved,
-    Verified, WithoutDebugInfo,
+    BundleFolder, Evidence, FetchAhead, HidingSetting, ObjectFetcher, Reason, Sources, Spelling,
+    Symbolizer, Unresolved, Verified, WithoutDebugInfo, fetch_objects,
 };
 pub use perfdata_tracepoint::Like;
 pub use pprof::Pprof;

@@ -12,7 +12,8 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::RecordType;
 use perfdata_edit::slice::Patterns;
 use perfdata_export::{
-    Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
+    FetchAhead, Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
+    fetch_objects,
 };
 use perfdata_inject::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
@@ -141,6 +142,14 @@ impl Export {
         if makes_samples {
             // They are where the decoder made them, also if they have no time or a wrong one.
             samples = samples.in_order();
+        }
+        // Which objects a part of the samples hits is not known before they are read.
+        if self.symbols && self.recipe.select.is_none() {
+            let ahead = match self.inlines || self.lines {
+                true => FetchAhead::Lines,
+                false => FetchAhead::Names,
+            };
+            fetch_objects(&sources, samples.recording(), ahead)?;
         }
         let (help, stacks) = (self.help, self.unwind.then(|| UserStacks::new(sources)));
         let ending = Ending {

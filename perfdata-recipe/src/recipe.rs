@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use perfdata_convert::error::Result;
 use perfdata_convert::io::{Input, InputBundle, Output, OutputDirectory};
@@ -21,6 +22,7 @@ use perfdata_core::version::Version;
 use perfdata_edit::slice::{By, Select, Slice};
 use perfdata_edit::sort::Sort;
 use perfdata_edit::split::{self, Split};
+use perfdata_export::ObjectFetcher;
 use perfdata_inject::build_ids;
 use perfdata_inject::expand_off_cpu::ExpandOffCpu;
 use perfdata_inject::huge_pages::HugePages;
@@ -31,7 +33,7 @@ use perfdata_report::tally::Tally;
 
 use crate::conflict::{Conflict, Part};
 use crate::steps::{
-    AddBuildIds, FeatureSource, GeneratedCode, Sanitizing, Thinning, Traces, UserStacks,
+    AddBuildIds, Carried, FeatureSource, GeneratedCode, Sanitizing, Thinning, Traces, UserStacks,
     check_readable,
 };
 
@@ -92,6 +94,9 @@ pub struct Recipe {
     pub sysroot: Option<PathBuf>,
     /// The bundle of the recording. What runs a recipe on an input takes that of the input.
     pub bundle: Option<InputBundle>,
+    /// What fetches objects that are not on this machine, for user stacks and traces. `None`: nothing is
+    /// fetched.
+    pub fetcher: Option<Arc<dyn ObjectFetcher>>,
     /// The limits of readers, and the number of threads.
     pub limits: Limits,
     /// Whether written files are forced to the disk.
@@ -125,6 +130,7 @@ impl Default for Recipe {
             unknown: Unknown::default(),
             sysroot: None,
             bundle: None,
+            fetcher: None,
             limits: Limits::default(),
             sync: true,
         }
@@ -334,6 +340,10 @@ impl Recipe {
             Some(bundle) if unwinds || self.traces.is_some() => Some(bundle.folder()?),
             _ => None,
         };
+        let carried = Carried {
+            bundle,
+            fetcher: self.fetcher.clone(),
+        };
         if let Some(source) = &self.features_from {
             stages.push(Box::new(source.stage(self.limits)?));
         }
@@ -358,7 +368,7 @@ impl Recipe {
             stages.push(Box::new(HugePages::default()));
         }
         if let Some(traces) = self.traces {
-            stages.push(Box::new(traces.stage(sysroot, bundle.clone())));
+            stages.push(Box::new(traces.stage(sysroot, carried.clone())));
         }
         if let Some(code) = &self.code {
             let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync);
@@ -377,7 +387,7 @@ impl Recipe {
         }
         if let Some(stacks) = &self.user_stacks {
             let max_stack = self.thin.max_stack;
-            let stage = stacks.stage(sysroot, bundle, max_stack, self.adds_dumps(), threads);
+            let stage = stacks.stage(sysroot, carried, max_stack, self.adds_dumps(), threads);
             stages.push(Box::new(stage));
         }
         if let Some(options) = self.off_cpu {
@@ -469,6 +479,7 @@ impl Recipe {
             off_cpu: self.off_cpu,
             sysroot: self.sysroot.clone(),
             bundle: self.bundle.clone(),
+            fetcher: self.fetcher.clone(),
             limits: self.limits,
             ..Recipe::default()
         };

@@ -9,7 +9,7 @@ use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
 use perfdata_edit::thin::{StackSize, Thin};
-use perfdata_export::{BundleFolder, Reason, Sources};
+use perfdata_export::{BundleFolder, ObjectFetcher, Reason, Sources};
 use perfdata_inject::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_inject::callchains::Callchains;
 use perfdata_inject::itrace::{Itrace, ItraceOptions};
@@ -35,6 +35,15 @@ impl FeatureSource {
             FeatureSource::Recording(path) => FeaturesFrom::recording(path, limits),
         }
     }
+}
+
+/// Objects that are not files of a machine.
+#[derive(Clone)]
+pub(crate) struct Carried {
+    /// Those that came with the recording.
+    pub bundle: Option<BundleFolder>,
+    /// Those that can be fetched.
+    pub fetcher: Option<Arc<dyn ObjectFetcher>>,
 }
 
 /// What becomes of traces in AUX data.
@@ -65,12 +74,13 @@ impl Traces {
         }
     }
 
-    pub(crate) fn stage(self, sysroot: Option<&Path>, bundle: Option<BundleFolder>) -> Itrace {
+    pub(crate) fn stage(self, sysroot: Option<&Path>, carried: Carried) -> Itrace {
         match self.samples {
             Some(options) => {
                 let sources = sources_in(sysroot, &[])
                     .with_unverified(self.unverified)
-                    .with_bundle(bundle);
+                    .with_bundle(carried.bundle)
+                    .with_fetcher(carried.fetcher);
                 let mut stage = Itrace::new(options, self.strip).with_sources(sources);
                 if let Some(help) = self.help {
                     stage = stage.with_help(help);
@@ -183,7 +193,7 @@ impl UserStacks {
     pub(crate) fn stage(
         &self,
         sysroot: Option<&Path>,
-        bundle: Option<BundleFolder>,
+        carried: Carried,
         max_frames: Option<u32>,
         has_code: bool,
         threads: usize,
@@ -194,7 +204,8 @@ impl UserStacks {
         };
         let sources = sources_in(sysroot, &unwinding.debug_dirs)
             .with_unverified(unwinding.unverified)
-            .with_bundle(bundle);
+            .with_bundle(carried.bundle)
+            .with_fetcher(carried.fetcher);
         let mut stage = Callchains::unwound(sources)
             .with_frame_pointers(unwinding.frame_pointers)
             .with_generated_code(has_code)

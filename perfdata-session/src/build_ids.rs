@@ -7,7 +7,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::CpuMode;
 use perfdata_core::{Recording, Result, record};
 
-use crate::dso::{BuildId, Dso, Machine};
+use crate::dso::{BuildId, Dso, DsoKind, Machine};
 
 /// Approximate size of an entry in bytes.
 const ENTRY: usize = 72;
@@ -111,6 +111,27 @@ impl BuildIdTable {
     /// `machine__process_kernel_mmap_event`).
     pub fn kernel(&self) -> Option<&[u8]> {
         self.kernel.as_deref()
+    }
+
+    /// Returns the files of processes of the host in the table, with their build IDs, by name.
+    pub fn files(&self) -> Vec<(Dso, BuildId)> {
+        let host = self.by_machine.get(&Machine::HOST).into_iter().flatten();
+        let is_file = |name: &[u8]| name.starts_with(b"/") && !name.starts_with(b"//");
+        let files = host.filter(|(name, entry)| !entry.is_kernel && is_file(name));
+        let mut files: Vec<(Dso, BuildId)> = files
+            .map(|(name, entry)| {
+                let dso = Dso {
+                    machine: Machine::HOST,
+                    kind: DsoKind::File,
+                    name: name.clone(),
+                    file: None,
+                    mapped_build_id: None,
+                };
+                (dso, entry.id)
+            })
+            .collect();
+        files.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        files
     }
 
     /// Returns the approximate memory use in bytes.

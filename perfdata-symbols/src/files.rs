@@ -9,6 +9,7 @@ use perfdata_session::{BuildId, Dso, Mapped, Session};
 use crate::bytes::Bytes;
 use crate::debug_info::DEBUG_INFO;
 use crate::elf::Elf;
+use crate::fetch::FetchedFile;
 use crate::object::{Addressing, Host, Wanted, debug_file, files, first_with, is_file, is_same};
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -186,7 +187,9 @@ impl ObjectFinder {
     pub(crate) fn supplementary(&self, file: &Elf) -> Option<Result<Elf, Box<[u8]>>> {
         let (path, id) = file.supplementary()?;
         let paths = self.sources.supplementary(&path, &id, file.path());
-        let found = first_with(paths, Some(&id), |_| true);
+        let files = &[FetchedFile::Debuginfo];
+        let fetched = self.sources.fetched(&path, Some(&id), files);
+        let found = first_with(paths.into_iter().chain(fetched), Some(&id), |_| true);
         Some(found.ok_or_else(|| path.into()))
     }
 

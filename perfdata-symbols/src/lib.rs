@@ -24,6 +24,9 @@
 //! Names are demangled by [`demangled`], with parameters. Files of either byte order and class are
 //! read.
 //!
+//! Nothing is fetched from a server unless [`Sources::fetcher`] does it. This crate contains no HTTP; the
+//! crate `perfdata-debuginfod` is such a fetcher.
+//!
 //! # Guarantees
 //!
 //! Recordings and objects are not trusted: nothing panics, sizes are compared with the file before
@@ -40,6 +43,7 @@ mod debug_info;
 mod demangle;
 mod elf;
 mod evidence;
+mod fetch;
 mod files;
 mod kallsyms;
 mod kernel_list;
@@ -103,9 +107,10 @@ pub use bytes::decompressed;
 pub use demangle::{Spelling, demangled, demangled_as, demangled_without_parameters};
 pub use elf::{DebugLink, Elf, Segment};
 pub use evidence::{Evidence, Verified};
+pub use fetch::{FetchAhead, FetchedFile, ObjectFetcher, fetch_objects};
 pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
 pub use lines::{NoDebugInfo, SourceFrame, WithoutDebugInfo};
 pub use object::carried::{CarriedContent, CarriedFile, FrameObject, Frames};
 pub use reason::{HidingSetting, Reason, Unresolved};
-pub use sources::{BundleFolder, Locate, Sources};
+pub use sources::{BundleFolder, Locate, Sources, debuginfod_cache};
 pub use symbolizer::{Symbol, SymbolPlace, Symbolizer};

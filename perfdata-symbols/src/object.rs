@@ -25,7 +25,7 @@ use crate::reason::Reason;
 use crate::sources::Sources;
 use crate::table::{Builder, Found, Table};
 pub(crate) use debug_file::{Addressing, debug_file};
-pub(crate) use file::{files, is_file};
+pub(crate) use file::{fetch_ahead, files, is_file};
 pub(crate) use kallsyms::Listed;
 
 /// How an address is looked up in the table of an object.

@@ -11,6 +11,7 @@ use perfdata_core::file_name::to_path;
 use perfdata_session::BuildId;
 
 use crate::demangle::Spelling;
+use crate::fetch::{FetchedFile, ObjectFetcher};
 use crate::machine::{DEBUG_DIRECTORY, KERNEL_IMAGES};
 
 /// The symbols of the kernel and its modules.
@@ -37,6 +38,8 @@ pub struct Sources {
     /// What came with the recording. It is searched first; a file in `root` is used only for an object
     /// whose build ID the recording does not contain.
     pub bundle: Option<BundleFolder>,
+    /// What fetches files of objects that are not found elsewhere. `None`: nothing is fetched.
+    pub fetcher: Option<Arc<dyn ObjectFetcher>>,
     /// The image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
     /// The symbols of the recorded kernel and its modules at the time of the recording: a copy of
@@ -63,6 +66,7 @@ impl Default for Sources {
             debug_dirs: Vec::new(),
             caches: home.map(|home| home.join(".debug")).into_iter().collect(),
             bundle: None,
+            fetcher: None,
             vmlinux: None,
             kallsyms: None,
             unverified: false,
@@ -79,6 +83,7 @@ impl fmt::Debug for Sources {
             .field("debug_dirs", &self.debug_dirs)
             .field("caches", &self.caches)
             .field("has_bundle", &self.bundle.is_some())
+            .field("fetcher", &self.fetcher)
             .field("vmlinux", &self.vmlinux)
             .field("kallsyms", &self.kallsyms)
             .field("unverified", &self.unverified)
@@ -111,6 +116,12 @@ impl Sources {
     #[must_use]
     pub fn with_bundle(self, bundle: Option<BundleFolder>) -> Self {
         Sources { bundle, ..self }
+    }
+
+    /// Returns the same sources with [`fetcher`](Self::fetcher).
+    #[must_use]
+    pub fn with_fetcher(self, fetcher: Option<Arc<dyn ObjectFetcher>>) -> Self {
+        Sources { fetcher, ..self }
     }
 
     /// Returns the same sources with [`vmlinux`](Self::vmlinux).
@@ -236,6 +247,21 @@ impl Sources {
         found
     }
 
+    /// Returns files of the object that the recording calls `name`. Each is fetched when the iterator
+    /// reaches it, so they follow all other places.
+    pub(crate) fn fetched<'a>(
+        &'a self,
+        name: &'a [u8],
+        id: Option<&'a BuildId>,
+        files: &'a [FetchedFile],
+    ) -> impl Iterator<Item = PathBuf> + 'a {
+        let fetcher = self.fetcher.as_ref().zip(id).into_iter();
+        fetcher.flat_map(move |(fetcher, id)| {
+            let files = files.iter();
+            files.filter_map(move |&file| fetcher.fetch(name, id, file))
+        })
+    }
+
     /// Returns the debug files of an object at `path`.
     pub(crate) fn debug_files(&self, path: &[u8], id: Option<&BuildId>) -> Vec<PathBuf> {
         let below = to_path(path).map(|path| path.strip_prefix("/").unwrap_or(path));
@@ -316,12 +342,24 @@ fn is_name(release: &str) -> bool {
     !release.contains('/') && to_path(release.as_bytes()).is_some()
 }
 
-/// Returns the folder in which debuginfod's client stores what it downloaded.
-fn debuginfod_cache() -> Option<PathBuf> {
-    if let Some(path) = env::var_os("DEBUGINFOD_CACHE_PATH") {
-        return Some(path.into());
+/// Returns the folder in which debuginfod's client stores what it downloaded; `None` if this user has no
+/// such folder (elfutils, debuginfod/debuginfod-client.c).
+pub fn debuginfod_cache() -> Option<PathBuf> {
+    let folder = |variable: &str| {
+        let value = env::var_os(variable).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    if let Some(path) = folder("DEBUGINFOD_CACHE_PATH") {
+        return Some(path);
     }
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    let home = folder("HOME");
+    // The place of old releases is used while it exists.
+    let old = home
+        .as_ref()
+        .map(|home| home.join(".debuginfod_client_cache"));
+    if let Some(old) = old.filter(|old| old.is_dir()) {
+        return Some(old);
+    }
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")))?;
     Some(cache.join("debuginfod_client"))
 }

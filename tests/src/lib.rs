@@ -8,6 +8,7 @@
 pub mod allowed;
 pub mod code_folder;
 pub mod convert;
+pub mod debuginfod_server;
 pub mod fuzz;
 pub mod generate;
 pub mod golden;

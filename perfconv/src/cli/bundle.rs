@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{InputArg, OutputArgs};
+use super::{DebuginfodArgs, InputArg, OutputArgs};
 
 /// Arguments of `bundle`.
 #[derive(Debug, Args)]
@@ -24,6 +24,9 @@ pub struct BundleArgs {
     /// Search debug files in DIR, in the form of /usr/lib/debug (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub debug_dir: Vec<PathBuf>,
+    /// Where objects are fetched.
+    #[command(flatten)]
+    pub debuginfod: DebuginfodArgs,
     /// Image of the recorded kernel
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub vmlinux: Option<PathBuf>,

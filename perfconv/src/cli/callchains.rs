@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Arg, Args, ValueHint};
 use perfdata_recipe::{Unwinding, UserStacks};
 
 use super::convert::CONVERSIONS;
+use super::debuginfod::{DEBUGINFOD, DebuginfodArgs};
 use crate::cmd::objects;
 
 /// The options with which code and unwind information are read from objects.
@@ -13,6 +14,7 @@ pub const READS_OBJECTS: &str = "reads_objects";
 
 /// What happens to user stacks.
 #[derive(Debug, Clone, Args)]
+#[command(mut_args(reading_objects))]
 pub struct CallchainArgs {
     /// Unwind user stacks (--call-graph dwarf) to callchains
     ///
@@ -35,12 +37,23 @@ pub struct CallchainArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "convert_callchain")]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub debug_dir: Vec<PathBuf>,
+    /// Where objects are fetched.
+    #[command(flatten)]
+    pub debuginfod: DebuginfodArgs,
     /// Also unwind with objects whose build IDs the recording does not contain
     ///
     /// They may be other versions than the recorded ones, and then callchains are wrong. Without
     /// this option, such objects are used only if the recording was made on this machine.
     #[arg(long, requires = READS_OBJECTS, hide_short_help = true, help_heading = CONVERSIONS)]
     pub unverified: bool,
+}
+
+/// Returns an argument for commands that may read objects.
+fn reading_objects(arg: Arg) -> Arg {
+    match arg.get_id() == DEBUGINFOD {
+        true => arg.requires(READS_OBJECTS).help_heading(CONVERSIONS),
+        false => arg,
+    }
 }
 
 impl From<&CallchainArgs> for Option<UserStacks> {

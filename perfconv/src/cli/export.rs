@@ -7,7 +7,10 @@ use perfdata_export::Fields;
 
 #[cfg(feature = "columns")]
 use super::ColumnArgs;
-use super::{HugePageArgs, InputArgs, ItraceArgs, OffCpuArgs, OutputArgs, SliceArgs};
+use super::debuginfod::DEBUGINFOD;
+use super::{
+    DebuginfodArgs, HugePageArgs, InputArgs, ItraceArgs, OffCpuArgs, OutputArgs, SliceArgs,
+};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -151,6 +154,7 @@ pub fn of_export(arg: Arg) -> Arg {
         "no_itrace" => arg.help_heading(None).help("Do not make samples of traces"),
         "deduce_huge_pages" => arg.help_heading(NAMES),
         "off_cpu" | "wakers" => arg.help_heading(None),
+        DEBUGINFOD => arg.conflicts_with("no_symbols").help_heading(NAMES),
         _ => arg,
     }
 }
@@ -272,6 +276,9 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
     #[arg(hide_short_help = true, help_heading = NAMES)]
     pub debug_dir: Vec<PathBuf>,
+    /// Where objects are fetched.
+    #[command(flatten)]
+    pub debuginfod: DebuginfodArgs,
     /// The kernel image of the recording
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_symbols")]
     #[arg(hide_short_help = true, help_heading = NAMES)]

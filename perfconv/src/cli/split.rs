@@ -3,6 +3,7 @@
 use clap::{Arg, Args, ValueHint};
 
 use super::ConvertArgs;
+use super::debuginfod::DEBUGINFOD;
 use super::slice::parse;
 use perfdata_edit::split::By;
 
@@ -57,6 +58,7 @@ pub fn of_split(arg: Arg) -> Arg {
         id if id.starts_with("jit") || id == "perf_maps" => arg.hide(true),
         "sanitize" | "keep" | "key" => arg.hide(true),
         "convert_callchain" | "frame_pointers" | "debug_dir" | "unverified" => arg.hide(true),
+        DEBUGINFOD => arg.hide(true),
         _ => arg,
     }
 }

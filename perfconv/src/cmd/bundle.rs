@@ -8,14 +8,14 @@ use perfdata_bundle::{BundleWriter, Gathered, Gatherer, Member};
 use perfdata_core::read::Limits;
 use perfdata_recipe::{Export, OpenExport, check_readable, sources_in};
 
-use super::{open, output_or_standard};
+use super::{debuginfod, open, output_or_standard};
 use crate::cli::BundleArgs;
 use crate::messages::Messages;
 use crate::suggestions::count;
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::{Input, Output, bundle_index};
 use perfdata_convert::support::counted::CountedWriter;
-use perfdata_export::Sources;
+use perfdata_export::{FetchAhead, Sources, fetch_objects};
 
 /// Maximum number of objects that are listed because they were not found.
 const MOST_LISTED: usize = 5;
@@ -43,7 +43,8 @@ pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> 
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified)
         .with_recorded_until(input.modified())
-        .with_bundle(input.bundle_folder()?);
+        .with_bundle(input.bundle_folder()?)
+        .with_fetcher(debuginfod::fetcher(&args.debuginfod)?);
     let gathered = gather(again, sources, args.all, limits, messages)?;
     let size = output.write_stream(limits.threads(), |out| write(&input, &gathered, out))?;
     tell(&gathered, size, messages);
@@ -66,6 +67,7 @@ fn gather(
         ending,
         ..
     } = export.open(input)?;
+    fetch_objects(&sources, samples.recording(), FetchAhead::Lines)?;
     let mut gatherer = Gatherer::new(sources, samples.recording());
     while let Some(sample) = samples.next().map_err(Error::Read)? {
         gatherer.sample(&sample);

@@ -12,7 +12,7 @@ use perfdata_export::{
 use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
 use perfdata_recipe::{Export, Exported, Traces, check_readable, sources_in};
 
-use super::{Outcome, Several, objects, open, output_or_standard, profile};
+use super::{Outcome, Several, debuginfod, objects, open, output_or_standard, profile};
 #[cfg(feature = "columns")]
 use super::{append, columns};
 use crate::cli::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
@@ -216,6 +216,7 @@ pub(super) fn of_args(args: &ExportArgs, command: ItraceCommand, limits: Limits)
     export.recipe.traces = samples.map(|samples| traces(samples, false));
     export.traces = (!args.traces.no_itrace).then(|| traces(default, true));
     export.recipe.sysroot.clone_from(&args.sysroot);
+    export.recipe.fetcher = debuginfod::fetcher(&args.debuginfod)?;
     export.recipe.select = args.slice.select(limits)?;
     export.recipe.huge_pages = args.huge_pages.deduce_huge_pages;
     export.recipe.off_cpu = args.off_cpu.options(true);
@@ -287,7 +288,8 @@ pub(super) fn sources(args: &ExportArgs) -> Result<Sources> {
     Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
-        .with_unverified(args.unverified))
+        .with_unverified(args.unverified)
+        .with_fetcher(debuginfod::fetcher(&args.debuginfod)?))
 }
 
 /// Reports what was exported, and which names are missing.

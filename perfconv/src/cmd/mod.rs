@@ -10,6 +10,7 @@ mod bundle;
 mod columns;
 mod completions;
 mod convert;
+mod debuginfod;
 pub mod diagnostics;
 mod diff;
 mod dump;
@@ -102,6 +103,7 @@ fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outc
     let given = Given::new(&cli);
     let mut outcome = Outcome::Done;
     let limits = Limits::from(cli.limits);
+    let fetched = cli.debuginfod();
     match cli.command {
         None if cli.asked.0 => convert::run(&cli.convert, None, limits, messages)?,
         None => {
@@ -147,6 +149,7 @@ fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outc
         Some(Command::Man(args)) => man::run(&args, out, !cli.messages.no_pager)?,
         Some(Command::Completions(args)) => completions::run(&args, out)?,
     }
+    debuginfod::tell(&fetched, messages);
     match out.flush() {
         // If the reader of the output has quit, the exit status is still the result.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -15,7 +15,7 @@ use perfdata_recipe::{
 };
 use perfdata_sanitize::Key;
 
-use super::output_or_standard;
+use super::{debuginfod, output_or_standard};
 use crate::cli::{Container, ConvertArgs, InjectArgs, images_beside};
 
 /// Returns the recipe for the options, with the samples that they select.
@@ -77,6 +77,7 @@ fn steps_of(args: &ConvertArgs, limits: Limits) -> Result<Recipe> {
     recipe.to = args.to.and_then(Container::kind);
     recipe.unknown = args.unknown.into();
     recipe.sysroot.clone_from(&args.sysroot);
+    recipe.fetcher = debuginfod::fetcher(&args.callchains.debuginfod)?;
     recipe.limits = limits;
     recipe.sync = !args.output.no_sync;
     Ok(recipe)
@@ -112,6 +113,7 @@ pub fn of_inject(args: &InjectArgs, limits: Limits) -> Result<Recipe> {
         false => args.sharing.sanitizing()?,
     };
     recipe.sysroot.clone_from(&args.sysroot);
+    recipe.fetcher = debuginfod::fetcher(&args.callchains.debuginfod)?;
     recipe.limits = limits;
     recipe.sync = !args.no_sync;
     recipe.check().map_err(conflict)?;

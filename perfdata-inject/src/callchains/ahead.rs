@@ -12,7 +12,7 @@ use perfdata_session::{
     AddressSpaceHistory, BuildIdTable, Change, Dso, DsoId, DsoKind, Dsos, Machine, Mapped, Owner,
     Space,
 };
-use perfdata_symbols::{KernelMapping, ObjectFinder, Sources};
+use perfdata_symbols::{FetchAhead, KernelMapping, ObjectFinder, Sources, fetch_objects};
 use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects, is_object};
 
 use crate::jit::map::is_memory;
@@ -139,6 +139,7 @@ impl Ahead {
                         (feature E_MACHINE or ARCH)";
             return Err(Error::Refused(what.into()));
         };
+        fetch_objects(&sources, known, FetchAhead::Code)?;
         let mut finder = ObjectFinder::new(sources, known);
         if let Some((dso, mapping)) = kernel {
             finder = finder.with_kernel(mapping, build_ids.find(&dso));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use perfdata_session::{BuildId, Dso, DsoKind, Frame, Sample, Session};
 
-use super::file::own_file;
+use super::file::{FRAMES, own_file};
 use super::kernel::{found_image, named_image};
 use super::module::found_module;
 use super::vdso::vdso_file;
@@ -12,14 +12,12 @@ use super::{Host, Wanted, first_with, kallsyms};
 use crate::debug_info::DEBUG_INFO;
 use crate::elf::Elf;
 use crate::evidence::Evidence;
+use crate::fetch::FetchedFile;
 use crate::files::ObjectFinder;
 use crate::machine::own_vdso;
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::{KALLSYMS, Sources};
-
-/// Call frame information, for unwinding user stacks.
-const FRAMES: &[u8] = b".debug_frame";
 
 /// Where the content of a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,10 +205,16 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Vec<Carri
         &|elf| elf.has_content_of(FRAMES),
     ];
     let debug = own.debug_paths(recorded, sources);
-    let found = fits
+    let mut found = fits
         .into_iter()
         .filter(|is_fit| lacks(is_fit))
         .find_map(|is_fit| first_with(debug.iter().cloned(), id.as_ref(), is_fit));
+    let runtime = own.runtime(recorded, sources);
+    let is_complete = |elf: &Elf| elf.has_symtab() && elf.has_content_of(DEBUG_INFO);
+    if !found.iter().chain(&runtime).any(is_complete) {
+        let fetched = sources.fetched(recorded, id.as_ref(), &[FetchedFile::Debuginfo]);
+        found = first_with(fetched, id.as_ref(), is_complete).or(found);
+    }
     let mut files = Vec::new();
     if let Some(found) = found
         && let Some(id) = id
@@ -224,7 +228,7 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Vec<Carri
             Evidence::BuildId(id),
         ));
     }
-    if let Some(runtime) = own.runtime(sources) {
+    if let Some(runtime) = runtime {
         let cached = wanted.build_id.map(|id| (id, "elf"));
         let file = of_elf(&runtime, cached, recorded, evidence);
         files.extend(file);

@@ -9,12 +9,17 @@ use perfdata_session::{BuildId, DsoKind, FileId};
 use super::vdso::vdso_file;
 use super::{Host, Lookup, Symbols, Wanted, first_with, is_same};
 use crate::bytes::Bytes;
+use crate::debug_info::DEBUG_INFO;
 use crate::elf::{Addresses, Elf};
 use crate::evidence::{Evidence, check_file};
+use crate::fetch::{FetchAhead, FetchedFile};
 use crate::os;
 use crate::reason::Reason;
 use crate::sources::Sources;
 use crate::table::Builder;
+
+/// Call frame information, for unwinding user stacks.
+pub(super) const FRAMES: &[u8] = b".debug_frame";
 
 /// The file of an object that processes map, as far as it was found.
 pub(super) struct OwnFile {
@@ -128,13 +133,70 @@ impl OwnFile {
         debug
     }
 
-    /// Returns the object itself: the file at its path, or a copy in a cache.
-    pub(super) fn runtime(self, sources: &Sources) -> Option<Elf> {
+    /// Returns the object itself: the file at its path, a copy in a cache, or the fetched one.
+    pub(super) fn runtime(self, recorded: &[u8], sources: &Sources) -> Option<Elf> {
         self.elf.or_else(|| {
-            let cached = sources.in_caches(self.id.as_ref()?, &["elf"]);
-            first_with(cached, self.id.as_ref(), Elf::has_content)
+            let id = self.id.as_ref();
+            let cached = sources.in_caches(id?, &["elf"]).into_iter();
+            let fetched = sources.fetched(recorded, id, &[FetchedFile::Executable]);
+            first_with(cached.chain(fetched), id, Elf::has_content)
         })
     }
+}
+
+/// The files with the symbols of an object, as far as they were found.
+struct SymbolFiles {
+    /// A debug file with the symbols that the object lacks.
+    full: Option<Elf>,
+    /// The object itself.
+    runtime: Option<Elf>,
+    /// Why there is none.
+    reason: Reason,
+    evidence: Evidence,
+}
+
+/// Finds the files with the symbols of an object that processes map.
+fn symbol_files(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+) -> Result<SymbolFiles, Reason> {
+    let own = own_file(wanted, sources, host)?;
+    let recorded = wanted.dso.path();
+    let mut full = match own.elf.as_ref().is_some_and(Elf::has_symtab) {
+        // The link of a file with symbols leads to the same symbols.
+        true => None,
+        false => first_with(
+            own.debug_paths(recorded, sources),
+            own.id.as_ref(),
+            Elf::has_symtab,
+        ),
+    };
+    let (id, reason, evidence) = (own.id, own.reason.clone(), own.evidence.clone());
+    let runtime = own.runtime(recorded, sources);
+    if full.is_none() && !runtime.as_ref().is_some_and(Elf::has_symtab) {
+        let fetched = sources.fetched(recorded, id.as_ref(), &[FetchedFile::Debuginfo]);
+        full = first_with(fetched, id.as_ref(), Elf::has_symtab);
+    }
+    Ok(SymbolFiles {
+        full,
+        runtime,
+        reason,
+        evidence,
+    })
+}
+
+/// Fetches the files with the symbols of an object, or only its code, unless they are here.
+pub(crate) fn fetch_ahead(wanted: &Wanted<'_>, sources: &Sources, host: &Host, ahead: FetchAhead) {
+    // Whether something is missing, and why, is reported when it is needed.
+    let _ = match ahead {
+        FetchAhead::Code => files(wanted, sources, host, FRAMES).is_ok(),
+        FetchAhead::Names => symbol_files(wanted, sources, host).is_ok(),
+        FetchAhead::Lines => {
+            symbol_files(wanted, sources, host).is_ok()
+                && files(wanted, sources, host, DEBUG_INFO).is_ok()
+        }
+    };
 }
 
 /// Returns the symbols of a file that processes map.
@@ -143,15 +205,12 @@ pub(super) fn symbols(
     sources: &Sources,
     host: &Host,
 ) -> Result<Symbols, Reason> {
-    let own = own_file(wanted, sources, host)?;
-    let debug = own.debug_paths(wanted.dso.path(), sources);
-    let full = match own.elf.as_ref().is_some_and(Elf::has_symtab) {
-        // The link of a file with symbols leads to the same symbols.
-        true => None,
-        false => first_with(debug, own.id.as_ref(), Elf::has_symtab),
-    };
-    let (reason, evidence) = (own.reason.clone(), own.evidence.clone());
-    let runtime = own.runtime(sources);
+    let SymbolFiles {
+        full,
+        runtime,
+        reason,
+        evidence,
+    } = symbol_files(wanted, sources, host)?;
     let mini = match (&full, &runtime) {
         (None, Some(runtime)) if !runtime.has_symtab() => runtime.mini_debug_info(),
         _ => None,
@@ -202,16 +261,25 @@ pub(crate) fn files(
     }
     let own = own_file(wanted, sources, host)?;
     let has_section = |elf: &Elf| elf.has_content_of(section);
-    let debug = match own.elf.as_ref().is_some_and(has_section) {
+    let recorded = wanted.dso.path();
+    let mut debug = match own.elf.as_ref().is_some_and(has_section) {
         true => None,
         false => first_with(
-            own.debug_paths(wanted.dso.path(), sources),
+            own.debug_paths(recorded, sources),
             own.id.as_ref(),
             has_section,
         ),
     };
-    let reason = own.reason.clone();
-    Ok((own.runtime(sources).ok_or(reason)?, debug))
+    let (id, reason) = (own.id, own.reason.clone());
+    let runtime = own.runtime(recorded, sources).ok_or(reason)?;
+    // Objects with `.eh_frame` rarely have other call frame information, for which a large file would be
+    // fetched in vain.
+    let is_needed = section != FRAMES || !runtime.has_content_of(b".eh_frame");
+    if debug.is_none() && is_needed && !has_section(&runtime) {
+        let fetched = sources.fetched(recorded, id.as_ref(), &[FetchedFile::Debuginfo]);
+        debug = first_with(fetched, id.as_ref(), has_section);
+    }
+    Ok((runtime, debug))
 }
 
 /// Returns whether the file at `path` is the recorded one.

@@ -9,6 +9,7 @@ use super::{Host, Lookup, SymbolTable, Symbols, Wanted, first_with, is_same, of_
 use crate::bytes::Bytes;
 use crate::elf::{Addresses, Elf};
 use crate::evidence::Evidence;
+use crate::fetch::FetchedFile;
 use crate::machine::running_kernel;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -163,5 +164,6 @@ pub(super) fn found_image(
     let mut images = sources.in_caches(id, &["vmlinux", "elf"]);
     images.extend(sources.kernel_images(host.release.as_deref()));
     images.extend(sources.debug_files(b"vmlinux", Some(id)));
-    first_with(images, Some(id), is_fit)
+    let fetched = sources.fetched(b"[kernel.kallsyms]", Some(id), &[FetchedFile::Debuginfo]);
+    first_with(images.into_iter().chain(fetched), Some(id), is_fit)
 }

@@ -8,6 +8,7 @@ use super::{Host, Lookup, SymbolTable, Symbols, Wanted, first_with, kallsyms, of
 use crate::bytes::read_text;
 use crate::elf::{Addresses, Elf};
 use crate::evidence::Evidence;
+use crate::fetch::FetchedFile;
 use crate::reason::Reason;
 use crate::sources::Sources;
 
@@ -108,7 +109,9 @@ pub(super) fn found_module(
     let endings: [&[u8]; 3] = [b".xz", b".zst", b".gz"];
     let unpacked = endings.iter().find_map(|ending| path.strip_suffix(*ending));
     paths.extend(sources.debug_files(unpacked.unwrap_or(&path), Some(id)));
-    first_with(paths, Some(id), is_fit)
+    let files = [FetchedFile::Debuginfo, FetchedFile::Executable];
+    let fetched = sources.fetched(wanted.dso.path(), Some(id), &files);
+    first_with(paths.into_iter().chain(fetched), Some(id), is_fit)
 }
 
 /// Returns the name of a module as the kernel lists it: `/lib/…/snd-hda.ko.xz` is `snd_hda`.

@@ -7,6 +7,7 @@ use super::{Host, Lookup, Symbols, Wanted, first_with, is_same, of_elf};
 use crate::bytes::Bytes;
 use crate::elf::{Addresses, Elf};
 use crate::evidence::Evidence;
+use crate::fetch::FetchedFile;
 use crate::machine::own_vdso;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -36,7 +37,14 @@ pub(super) fn vdso_file(
     };
     let own = || own().filter(|own| own.build_id().is_some_and(|own| is_same(&own, &id)));
     let cached = sources.in_caches(&id, &["vdso", "elf", "debug"]);
-    let found = first_with(cached, Some(&id), |_| true).or_else(own);
+    let fetched = || {
+        let files = &[FetchedFile::Executable];
+        let fetched = sources.fetched(wanted.dso.path(), Some(&id), files);
+        first_with(fetched, Some(&id), Elf::has_content)
+    };
+    let found = first_with(cached, Some(&id), |_| true)
+        .or_else(own)
+        .or_else(fetched);
     found
         .map(|elf| (elf, Evidence::BuildId(id)))
         .ok_or(Reason::NotFound)

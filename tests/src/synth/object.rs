@@ -107,6 +107,76 @@ pub fn object() -> Vec<u8> {
     out
 }
 
+/// The first byte of the code of [`named_object`].
+const CODE: u64 = 0x1000;
+
+/// Returns an ELF file with this build ID, whose 256 KiB of code are one function.
+pub fn named_object(id: &[u8], function: &str) -> Vec<u8> {
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+    out.resize(CODE as usize, 0);
+    // Bytes that cannot be compressed much.
+    let mut state = 1_u32;
+    out.extend((0..1 << 18).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    }));
+    let size = out.len() as u64 - CODE;
+    let note = [
+        &4_u32.to_le_bytes()[..],
+        &(id.len() as u32).to_le_bytes(),
+        &3_u32.to_le_bytes(),
+        b"GNU\0",
+        id,
+    ];
+    let mut symbols = vec![0; 24];
+    symbols.extend(b"\x01\0\0\0\x12\0\x01\0");
+    symbols.extend(CODE.to_le_bytes());
+    symbols.extend(size.to_le_bytes());
+    let names = b"\0.text\0.note.gnu.build-id\0.symtab\0.strtab\0.shstrtab\0";
+    let mut table = vec![0; 64];
+    let mut section = |numbers: [u64; 10]| {
+        table.extend((numbers[0] as u32).to_le_bytes());
+        table.extend((numbers[1] as u32).to_le_bytes());
+        for number in &numbers[2..6] {
+            table.extend(number.to_le_bytes());
+        }
+        table.extend((numbers[6] as u32).to_le_bytes());
+        table.extend((numbers[7] as u32).to_le_bytes());
+        for number in &numbers[8..] {
+            table.extend(number.to_le_bytes());
+        }
+    };
+    // Name, type, flags, address, offset, size, link, info, alignment, size of an entry.
+    section([1, 1, 6, CODE, CODE, size, 0, 0, 16, 0]);
+    let mut add = |numbers: [u64; 8], content: &[u8]| {
+        let [name, kind, flags, link, info, alignment, entry, _] = numbers;
+        let at = out.len() as u64;
+        out.extend(content);
+        let size = content.len() as u64;
+        section([name, kind, flags, 0, at, size, link, info, alignment, entry]);
+    };
+    add([7, 7, 2, 0, 0, 4, 0, 0], &note.concat());
+    add([26, 2, 0, 4, 1, 8, 24, 0], &symbols);
+    add(
+        [34, 3, 0, 0, 0, 1, 0, 0],
+        &[b"\0", function.as_bytes(), b"\0"].concat(),
+    );
+    add([42, 3, 0, 0, 0, 1, 0, 0], names);
+    let table_at = out.len() as u64;
+    out.extend(table);
+    let mut head = Vec::new();
+    [0, 64, table_at]
+        .into_iter()
+        .for_each(|number: u64| head.extend(number.to_le_bytes()));
+    head.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 6, 0, 5, 0]);
+    head.extend(b"\x01\0\0\0\x05\0\0\0");
+    [0, 0, 0, CODE + size, CODE + size, 0x1000]
+        .into_iter()
+        .for_each(|number: u64| head.extend(number.to_le_bytes()));
+    out[24..24 + head.len()].copy_from_slice(&head);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -7,6 +7,7 @@ mod columns;
 mod command_line;
 mod counts;
 mod dates;
+mod debuginfod;
 mod diff;
 mod dump;
 mod endings;
