@@ -51,7 +51,10 @@ pub struct CallchainArgs {
 /// Returns an argument for commands that may read objects.
 fn reading_objects(arg: Arg) -> Arg {
     match arg.get_id() == DEBUGINFOD {
-        true => arg.requires(READS_OBJECTS).help_heading(CONVERSIONS),
+        true => arg
+            .requires(READS_OBJECTS)
+            .hide_short_help(true)
+            .help_heading(CONVERSIONS),
         false => arg,
     }
 }

@@ -13,6 +13,9 @@ pub fn help(reason: &Reason) -> &'static str {
             " (--vmlinux names its image, --unverified uses the running kernel; perf record with build IDs, or perfconv inject -b before the machine is started again, prevents this)"
         }
         Reason::OtherKernel => " (--vmlinux or --kallsyms names it)",
+        Reason::NotFound | Reason::OtherBuildId(_) if cfg!(feature = "debuginfod") => {
+            " (--sysroot and --debug-dir name folders, --debuginfod fetches it from servers)"
+        }
         Reason::NotFound | Reason::OtherBuildId(_) => " (--sysroot and --debug-dir name folders)",
         Reason::HiddenAddresses(HidingSetting::KptrRestrict(2)) => {
             " (set it to 1 and run as root, or use --vmlinux)"

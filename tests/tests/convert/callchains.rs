@@ -473,7 +473,7 @@ fn the_command_says_what_could_help() {
     assert!(
         output
             .stderr
-            .contains("(--sysroot and --debug-dir name folders)")
+            .contains("(--sysroot and --debug-dir name folders, ")
             || output.stderr.contains("(--unverified uses"),
         "{}",
         output.stderr
