@@ -98,7 +98,8 @@ impl<'a> CacheEntry<'a> {
     pub fn temporary(&self) -> io::Result<NamedTempFile> {
         self.make_folder()?;
         // As elfutils' client names them.
-        let prefix = self.path.file_name().unwrap_or_default().to_owned();
+        let mut prefix = self.path.file_name().unwrap_or_default().to_owned();
+        prefix.push(".");
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix("").rand_bytes(6);
         builder.tempfile_in(&self.folder)

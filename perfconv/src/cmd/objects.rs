@@ -14,7 +14,7 @@ pub fn help(reason: &Reason) -> &'static str {
         }
         Reason::OtherKernel => " (--vmlinux or --kallsyms names it)",
         Reason::NotFound | Reason::OtherBuildId(_) if cfg!(feature = "debuginfod") => {
-            " (--sysroot and --debug-dir name folders, --debuginfod fetches it from servers)"
+            " (--sysroot and --debug-dir name folders, --debuginfod names servers)"
         }
         Reason::NotFound | Reason::OtherBuildId(_) => " (--sysroot and --debug-dir name folders)",
         Reason::HiddenAddresses(HidingSetting::KptrRestrict(2)) => {
