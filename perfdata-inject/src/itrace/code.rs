@@ -94,6 +94,8 @@ pub(super) struct TracedCode {
     /// Objects whose code could not be read, for which there was an error.
     missing: HashSet<DsoId, RandomState>,
     filters: Filters,
+    /// The version of the address space that was asked for last, until a mapping changes.
+    last_space: Option<(u32, u64)>,
 }
 
 /// The code of a process and of the kernel.
@@ -101,6 +103,8 @@ pub(super) struct TracedCode {
 pub(super) struct CodeOf<'a> {
     code: &'a mut TracedCode,
     pid: u32,
+    /// The version of the process's address space.
+    space: u64,
 }
 
 /// The space of addresses without code: of the kernel, of guests, and of unknown processes.
@@ -127,12 +131,10 @@ fn has_code(kind: DsoKind) -> bool {
 impl CodeSource for CodeOf<'_> {
     #[inline]
     fn space(&mut self, ip: u64, is_guest: bool) -> u64 {
-        if is_guest || ip >> 63 == 1 || self.pid == NONE {
-            return NO_SPACE;
+        match is_guest || ip >> 63 == 1 {
+            true => NO_SPACE,
+            false => self.space,
         }
-        let owner = Owner::of(CpuMode::USER, self.pid);
-        let space = owner.and_then(|owner| self.code.spaces.space(owner));
-        space.map_or(NO_SPACE, |space| space.version())
     }
 
     fn read(&mut self, ip: u64, is_guest: bool, to: &mut [u8]) -> usize {
@@ -203,6 +205,7 @@ impl TracedCode {
             known: HashMap::default(),
             missing: HashSet::default(),
             filters: Filters::default(),
+            last_space: None,
         })
     }
 
@@ -213,7 +216,21 @@ impl TracedCode {
 
     /// Returns the code of a process.
     pub(super) fn of(&mut self, pid: u32) -> CodeOf<'_> {
-        CodeOf { code: self, pid }
+        let space = match self.last_space {
+            Some((last, space)) if last == pid => space,
+            _ => {
+                let owner = Owner::of(CpuMode::USER, pid).filter(|_| pid != NONE);
+                let space = owner.and_then(|owner| self.spaces.space(owner));
+                let version = space.map_or(NO_SPACE, |space| space.version());
+                self.last_space = Some((pid, version));
+                version
+            }
+        };
+        CodeOf {
+            code: self,
+            pid,
+            space,
+        }
     }
 
     /// Says which files were not found, and why. `help` returns what could help.
@@ -266,6 +283,7 @@ impl TracedCode {
         let Some(change) = Change::of(&record) else {
             return Ok(());
         };
+        self.last_space = None;
         let dsos = &mut self.dsos;
         self.spaces.apply(change.with(|mapped| MappedCode {
             dso: dsos.intern(&mapped.dso),
