@@ -4,6 +4,7 @@
 //! stages, and the container to write. `pump.rs` contains the only loop over the records.
 
 mod chain;
+mod chunk_queue;
 mod converted;
 mod link;
 mod opened;

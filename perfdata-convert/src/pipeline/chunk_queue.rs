@@ -22,11 +22,11 @@ const BLOCK: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ChunkQueue {
     /// The block that is read.
-    first: Block,
+    first: ChunkBlock,
     /// Blocks in `file`.
     stored: VecDeque<StoredBlock>,
     /// The block that is filled, if it is not the first one.
-    last: Block,
+    last: ChunkBlock,
     file: Option<File>,
     /// The size of `file` in bytes.
     size: u64,
@@ -34,7 +34,7 @@ pub(super) struct ChunkQueue {
 
 /// Adjacent chunks in memory.
 #[derive(Debug, Default)]
-struct Block {
+struct ChunkBlock {
     bytes: Vec<u8>,
     chunks: VecDeque<BufferedChunk>,
 }
@@ -65,7 +65,7 @@ pub(super) enum ChunkKind {
     Unreadable,
 }
 
-impl Block {
+impl ChunkBlock {
     fn push(&mut self, kind: ChunkKind, bytes: &[u8], offset: u64) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);

@@ -1,8 +1,6 @@
 //! The recording that a conversion makes, to be read instead of written.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use perfdata_core::container_layout::ContainerLayout;
@@ -10,7 +8,8 @@ use perfdata_core::read::{Chunk, Collector, Limits, RecordBatch, RecordSource, S
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
-use super::chain::{ChainEnd, Sink, Step};
+use super::chain::{ChainEnd, Step};
+use super::chunk_queue::{BufferedChunk, ChunkKind, ChunkQueue};
 use super::{Begun, Conversion, Form, Summary};
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, Input};
@@ -23,7 +22,7 @@ use crate::leftover::Leftover;
 pub struct Converted {
     reader: BoxedSource,
     limits: Limits,
-    writer: ChainEnd<Queue>,
+    writer: ChainEnd<ChunkQueue>,
     steps: Vec<Step>,
     /// The model after all stages.
     recording: Recording,
@@ -56,71 +55,6 @@ fn locked(ending: &Mutex<Ended>) -> MutexGuard<'_, Ended> {
     ending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the stages forwarded of a chunk of the input.
-#[derive(Debug, Default)]
-struct Queue {
-    bytes: Vec<u8>,
-    parts: VecDeque<BufferedChunk>,
-}
-
-/// A part of the bytes.
-#[derive(Debug)]
-struct BufferedChunk {
-    kind: ChunkKind,
-    range: Range<usize>,
-    /// Offset in the input.
-    offset: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChunkKind {
-    Records,
-    /// A record of its own, because it changes the model or has a payload.
-    Alone(RecordType),
-    Payload,
-    Unreadable,
-}
-
-impl Queue {
-    fn push(&mut self, kind: ChunkKind, bytes: &[u8], offset: u64) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        let end = self.bytes.len();
-        match self.parts.back_mut() {
-            Some(last) if kind == ChunkKind::Records && last.kind == kind => last.range.end = end,
-            _ => self.parts.push_back(BufferedChunk {
-                kind,
-                range: start..end,
-                offset,
-            }),
-        }
-    }
-}
-
-impl Sink for Queue {
-    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        let is_alone = record.kind.is_metadata() || record.kind.has_payload();
-        let kind = match is_alone {
-            true => ChunkKind::Alone(record.kind),
-            false => ChunkKind::Records,
-        };
-        self.push(kind, record.bytes, record.offset);
-        Ok(())
-    }
-
-    fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        match chunk {
-            Chunk::Records(batch) => match batch.iter().next() {
-                Some(record) if batch.len() == 1 => return self.record(&record),
-                _ => self.push(ChunkKind::Records, batch.bytes(), batch.offset()),
-            },
-            Chunk::Payload(bytes) => self.push(ChunkKind::Payload, bytes, 0),
-            Chunk::Unreadable(bytes) => self.push(ChunkKind::Unreadable, bytes, 0),
-        }
-        Ok(())
-    }
-}
-
 impl Conversion {
     /// Returns the recording that the stages make of `input`, and how reading it will have ended.
     /// The container remains that of the input.
@@ -143,7 +77,7 @@ impl Conversion {
         let converted = Converted {
             reader,
             limits,
-            writer: ChainEnd::new(Queue::default()),
+            writer: ChainEnd::new(ChunkQueue::default()),
             steps,
             recording,
             container_layout,
@@ -226,8 +160,7 @@ impl Converted {
 
     /// Adds the metadata in a part to the model.
     fn collect(&mut self, part: &BufferedChunk) -> perfdata_core::Result<()> {
-        let bytes = self.writer.sink().bytes.get(part.range.clone());
-        let bytes = bytes.unwrap_or_default();
+        let bytes = self.writer.sink().bytes(part);
         let endian: Endian = self.recording.endian;
         let raw;
         let item = match part.kind {
@@ -262,25 +195,23 @@ impl RecordSource for Converted {
 
     fn next_chunk(&mut self) -> perfdata_core::Result<Option<(Chunk<'_>, &Recording)>> {
         let part = loop {
-            if let Some(part) = self.writer.sink_mut().parts.pop_front() {
-                break part;
-            }
-            if self.is_finished {
-                return Ok(None);
-            }
-            self.writer.sink_mut().bytes.clear();
-            match self.advance() {
+            let more = match self.writer.sink_mut().pop() {
+                Ok(Some(part)) => break part,
+                Ok(None) if self.is_finished => return Ok(None),
+                Ok(None) => self.advance(),
+                Err(error) => Err(error),
+            };
+            match more {
                 Ok(has_more) => self.is_finished = !has_more,
                 Err(error) => {
                     self.is_finished = true;
-                    self.writer.sink_mut().parts.clear();
+                    self.writer.sink_mut().clear();
                     locked(&self.ending).error = Some(error);
                 }
             }
         };
         self.collect(&part)?;
-        let bytes = self.writer.sink().bytes.get(part.range.clone());
-        let bytes = bytes.unwrap_or_default();
+        let bytes = self.writer.sink().bytes(&part);
         let chunk = match part.kind {
             ChunkKind::Records | ChunkKind::Alone(_) => Chunk::Records(RecordBatch::first(
                 bytes,
