@@ -18,6 +18,7 @@ pub mod limits;
 mod merge;
 mod off_cpu;
 mod output;
+#[cfg(feature = "columns")]
 mod recorded_at;
 #[cfg(feature = "columns")]
 mod recording_label;
