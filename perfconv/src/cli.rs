@@ -270,6 +270,7 @@ impl Cli {
             Some(Command::Inject(args)) => &args.callchains.debuginfod,
             Some(Command::Recover(args)) => &args.convert.callchains.debuginfod,
             Some(Command::Split(args)) => &args.convert.callchains.debuginfod,
+            Some(Command::Merge(args)) => &args.convert.callchains.debuginfod,
             Some(Command::Export(args)) => &args.debuginfod,
             Some(Command::Bundle(args)) => &args.debuginfod,
             Some(_) => return DebuginfodArgs::default(),
