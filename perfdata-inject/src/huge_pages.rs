@@ -44,13 +44,8 @@ pub struct HugePages {
     deduced: BTreeMap<Vec<u8>, u64>,
 }
 
-/// A mapping of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct MappedFile {
-    dso: DsoId,
-    /// What is added to an address for its offset in the file.
-    bias: u64,
-}
+/// A file that is mapped, and what is added to an address for its offset in the file.
+type MappedFile = (DsoId, u64);
 
 /// What a record says about a file.
 #[derive(Debug, Clone)]
@@ -106,8 +101,7 @@ impl HugePages {
     /// Returns the file in whose place the memory is, according to earlier mappings.
     fn under(&self, memory: &Memory) -> Option<MappedFile> {
         let space = self.spaces.space(owner(memory.pid)?)?;
-        let (dso, bias) = file_under(space, &(memory.start..memory.end), file_of)?;
-        Some(MappedFile { dso, bias })
+        file_under(space, &(memory.start..memory.end), |file| file)
     }
 
     /// Returns whether the memory that waits is in the place of a file, whose mapping begins at
@@ -119,9 +113,7 @@ impl HugePages {
         };
         let space = owner(first.pid).and_then(|owner| self.spaces.space(owner));
         last.end == start
-            && space.is_some_and(|space| {
-                is_in_place_of(space, first.start, &(file.dso, file.bias), file_of)
-            })
+            && space.is_some_and(|space| is_in_place_of(space, first.start, &file, |file| file))
     }
 
     /// Forwards the memory that waits, as mappings of `file` if there is one.
@@ -147,10 +139,10 @@ impl HugePages {
     ) -> Result<()> {
         let events = &next.recording().events;
         let mut record = Record::decode(raw, &events.layout_of(raw))?;
-        let Some(described) = self.files.get(file.dso.index()) else {
+        let Some(described) = self.files.get(file.0.index()) else {
             return next.record(raw);
         };
-        described.describe(&mut record, memory.start.wrapping_add(file.bias));
+        described.describe(&mut record, memory.start.wrapping_add(file.1));
         let name = described.name.text().to_vec();
         let count = self.deduced.entry(name).or_default();
         *count = count.saturating_add(1);
@@ -165,20 +157,17 @@ impl HugePages {
     }
 
     /// Returns what a mapping is of, and remembers how its record describes the file.
-    fn file_of(&mut self, mapped: &Mapped<'_>, body: Option<&Body>) -> Option<MappedFile> {
+    fn file_of(&mut self, mapped: &Mapped<'_>, body: &Body) -> Option<MappedFile> {
         if mapped.dso.kind != DsoKind::File {
             return None;
         }
         let dso = self.dsos.intern(&mapped.dso);
         if dso.index() >= self.files.len()
-            && let Some(described) = body.and_then(Described::of)
+            && let Some(described) = Described::of(body)
         {
             self.files.push(described);
         }
-        Some(MappedFile {
-            dso,
-            bias: mapped.pgoff.wrapping_sub(mapped.start),
-        })
+        Some((dso, mapped.pgoff.wrapping_sub(mapped.start)))
     }
 
     fn mapping(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -215,7 +204,7 @@ impl HugePages {
         }
         let mut file = None;
         let change = change.with(|mapped| {
-            file = self.file_of(&mapped, Some(&record.body));
+            file = self.file_of(&mapped, &record.body);
             (file, mapped.start)
         });
         let known = match &change {
@@ -234,11 +223,6 @@ impl HugePages {
         self.spaces.apply(change.with(|(file, _)| file));
         next.record(raw)
     }
-}
-
-/// Returns the file of a mapping, and its bias.
-fn file_of(mapped: Option<MappedFile>) -> Option<(DsoId, u64)> {
-    mapped.map(|file| (file.dso, file.bias))
 }
 
 /// Returns the owner of a process's memory.
