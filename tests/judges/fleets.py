@@ -9,42 +9,22 @@ arguments, nothing is run. Exit status 77: there is no engine.
 """
 
 import importlib.util
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import time
+
+import documented
 
 if len(sys.argv) == 1:
     engines = ["duckdb", "polars", "datafusion", "dask", "ray", "pyspark"]
-    sys.exit(0 if any(map(importlib.util.find_spec, engines)) else 77)
+    sys.exit(0 if documented.has_any(engines) else 77)
 document, *arguments = sys.argv[1:]
 text = pathlib.Path(document).read_text()
-programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", text, re.S)
-if len(programs) < 7:
-    sys.exit(f"{document}: {len(programs)} programs")
-# Spark starts another Python for its workers.
-environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
 results = {}
-for engine, program in programs:
-    modules = engine.split(", ")
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if "pyspark" in modules and shutil.which("java") is None:
-        missing.append("java")
-    for name in missing:
-        print(f"not installed: {name}")
-    if missing:
-        continue
-    start = time.monotonic()
-    command = [sys.executable, "-c", program, *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if run.returncode != 0:
-        sys.exit(f"{engine}: {run.stderr}")
-    print(f"{engine}: {time.monotonic() - start:.2f} s")
+for engine, printed, seconds in documented.run(document, "engine", 7, arguments):
+    print(f"{engine}: {seconds:.2f} s")
     # Ray prints messages among the rows.
-    rows = re.findall(r"^(?:top|difference|callers|comm)\t.*\n", run.stdout, re.M)
+    rows = re.findall(r"^(?:top|difference|callers|comm)\t.*\n", printed, re.M)
     results[engine] = "".join(rows)
 # Each query has rows.
 if importlib.util.find_spec("duckdb") is not None:

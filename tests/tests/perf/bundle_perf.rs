@@ -20,9 +20,8 @@ fn run(folder: &Path, commands: &str) -> Output {
     output
 }
 
-/// Writes `in.data`, a recording of a program in the folder. Returns whether that
-/// is possible.
-fn record(folder: &Path) -> bool {
+/// Writes `in.data`, a recording of a program in the folder. Returns whether that is possible.
+pub(super) fn record(folder: &Path) -> bool {
     fs::write(folder.join("program.c"), PROGRAM).expect("a file");
     let build = "cc -O1 -g -fno-omit-frame-pointer -Wl,--build-id -o program program.c";
     if !in_shell(folder, build).success() {

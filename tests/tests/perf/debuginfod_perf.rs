@@ -1,6 +1,5 @@
 //! Names and lines from elfutils' debuginfod server.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -12,11 +11,7 @@ use perfdata_tests::convert::in_shell;
 use perfdata_tests::perf::Output;
 use perfdata_tests::skipped;
 
-const PROGRAM: &str = "
-__attribute__((noinline)) static unsigned work_inside(unsigned x) { for (int i = 0; i < 100000; i++) x = x * 5 + 1; return x; }
-__attribute__((noinline)) static unsigned work_outside(unsigned x) { for (int i = 0; i < 40; i++) x += work_inside(x); return x; }
-int main(void) { unsigned x = 1; for (int i = 0; i < 40; i++) x += work_outside(x); return x == 7; }
-";
+use super::bundle_perf;
 
 /// The time within which the server finds the files.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,18 +25,11 @@ fn run(folder: &Path, commands: &str) -> Output {
 
 /// Writes `in.data`, a recording of a program in the folder. Returns whether that is possible.
 fn record(folder: &Path) -> bool {
-    fs::write(folder.join("program.c"), PROGRAM).expect("a file");
-    let build = "cc -O1 -g -fno-omit-frame-pointer -Wl,--build-id -o program program.c && objcopy --version";
-    if !in_shell(folder, build).success() {
-        skipped::note("cc and binutils");
+    if !in_shell(folder, "objcopy --version").success() {
+        skipped::note("binutils");
         return false;
     }
-    let record = "perf record -q -N -g -e cpu-clock:u -o in.data -- ./program";
-    if !in_shell(folder, record).success() {
-        skipped::note("perf, and the permission to record");
-        return false;
-    }
-    true
+    bundle_perf::record(folder)
 }
 
 /// A server that runs as long as this value.
