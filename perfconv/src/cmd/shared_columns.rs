@@ -1,7 +1,7 @@
 //! The columns of the tables of tracepoints and of `recordings` in a directory of many recordings.
 
 use std::fs;
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, BufWriter, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use perfdata_columns::{
@@ -60,15 +60,22 @@ impl SharedColumns for SchemaFiles {
 
 impl SchemaFiles {
     fn write(&self, folder: &Path, table: &Table, columns: &[(String, Kind)]) -> io::Result<()> {
+        let mut draft = tempfile::tempfile_in(folder)?;
+        let out = BufWriter::new(draft.try_clone()?);
+        write_field_columns(Box::new(out), table, columns).map_err(io_error)?;
+        let mut bytes = Vec::new();
+        draft.rewind()?;
+        draft.read_to_end(&mut bytes)?;
+        let path = folder.join(SCHEMA_FILE);
+        // What needs memory precedes this file: a failed allocation ends the process and leaves it.
         let mut builder = tempfile::Builder::new();
         builder.prefix(".perfconv-").suffix(".tmp");
-        let new = builder.tempfile_in(folder)?;
-        let out = BufWriter::new(new.reopen()?);
-        write_field_columns(Box::new(out), table, columns).map_err(io_error)?;
+        let mut new = builder.tempfile_in(folder)?;
+        new.write_all(&bytes)?;
         if self.syncs {
             new.as_file().sync_all()?;
         }
-        new.persist(folder.join(SCHEMA_FILE))?;
+        new.persist(path)?;
         Ok(())
     }
 }
