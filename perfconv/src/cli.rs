@@ -76,7 +76,7 @@ use crate::messages::{Messages, Verbosity};
     perfconv FILE                        show what it contains and how to convert it\n       \
     perfconv [OPTIONS] INPUT -o OUTPUT   convert; without options, copy exactly\n       \
     perfconv COMMAND …                   see perfconv COMMAND -h")]
-#[command(after_help = after_short_help(), after_long_help = examples::TOP)]
+#[command(after_long_help = examples::TOP)]
 #[command(mut_args(at_top))]
 pub struct Cli {
     /// The command; without it, `convert`, or `about` if there are only names.
@@ -109,6 +109,10 @@ pub struct Asked(pub bool);
 
 impl FromArgMatches for Asked {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        // Naming the options takes time, and only matters without a command.
+        if matches.subcommand_name().is_some() {
+            return Ok(Asked(false));
+        }
         let all = ConvertArgs::augment_args(clap::Command::new("convert"));
         let of_conversions =
             |arg: &&Arg| is_conversion(arg) || matches!(arg.get_id().as_str(), "output" | "force");
@@ -216,7 +220,14 @@ impl Cli {
             complete = abbreviations::expanded(&mut command, &args)?;
         }
         let joined = words::with_values(&mut command, &complete)?;
-        let matches = command.try_get_matches_from_mut(&joined);
+        let mut matches = command.try_get_matches_from_mut(&joined);
+        if matches
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::DisplayHelp)
+        {
+            command = command.after_help(after_short_help());
+            matches = command.try_get_matches_from_mut(&joined);
+        }
         let matches = matches.map_err(|error| words::explained(&mut command, &args, error))?;
         if let Some(name) = matches.subcommand_name() {
             let given = |arg: &&Arg| {
