@@ -278,7 +278,16 @@ fn built() -> &'static Path {
             None | Some("debug") => "dev",
             Some(profile) => profile,
         };
-        let status = Command::new(env!("CARGO"))
+        let mut cargo = Command::new(env!("CARGO"));
+        // With what cargo sets for a test, it would build the crates again whose build depends on it.
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy();
+            let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"];
+            if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                cargo.env_remove(&*name);
+            }
+        }
+        let status = cargo
             .args([
                 "build",
                 "--quiet",
