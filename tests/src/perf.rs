@@ -225,15 +225,16 @@ pub fn record_with(path: &Path, options: &[&str], programs: &str) -> Option<Vec<
     Some(all().iter().filter(can_judge).collect())
 }
 
-/// Returns the perfs of this machine, one for each version and byte order. Missing ones are listed
-/// on stderr.
+/// Returns the perfs of this machine, one for each version and byte order. For missing ones, the
+/// test is noted as skipped in part.
 pub fn all() -> &'static [Perf] {
-    static PERFS: OnceLock<Vec<Perf>> = OnceLock::new();
-    PERFS.get_or_init(|| {
+    static FOUND: OnceLock<(Vec<Perf>, Vec<&str>)> = OnceLock::new();
+    let (perfs, missing) = FOUND.get_or_init(|| {
         let mut perfs: Vec<Perf> = Vec::new();
+        let mut missing = Vec::new();
         for name in NAMES {
             let Some(perf) = Perf::find(name) else {
-                skipped::note_for_all(format_args!("{name}, on the PATH or in $PERF_ORACLES/bin"));
+                missing.push(name);
                 continue;
             };
             let is_same =
@@ -242,8 +243,12 @@ pub fn all() -> &'static [Perf] {
                 perfs.push(perf);
             }
         }
-        perfs
-    })
+        (perfs, missing)
+    });
+    for name in missing {
+        skipped::note(format_args!("{name}, on the PATH or in $PERF_ORACLES/bin"));
+    }
+    perfs
 }
 
 /// Runs a command without input to its end. One that hangs is killed.

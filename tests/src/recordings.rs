@@ -311,11 +311,17 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| {
+            // With the name of the test, for the notes of what it lacks.
+            let mut worker = thread::Builder::new();
+            if let Some(name) = thread::current().name() {
+                worker = worker.name(name.to_owned());
+            }
+            let started = worker.spawn_scoped(scope, || {
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     work(item);
                 }
             });
+            started.expect("a thread can be started");
         }
     });
 }
@@ -324,7 +330,7 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
 /// the environment variable `PERFCONV_RECORDINGS` names; without it, the tests are noted as skipped.
 pub fn further(path: impl AsRef<Path>) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("PERFCONV_RECORDINGS") else {
-        skipped::note_for_all("further recordings (PERFCONV_RECORDINGS)");
+        skipped::note("further recordings (PERFCONV_RECORDINGS)");
         return None;
     };
     let path = Path::new(&root).join(path);

@@ -10,43 +10,60 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::process::parent_id;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::{env, fmt, io, thread};
 
 /// The missing item for tests that take minutes with all recordings.
 pub const TEST_ALL: &str =
     "the environment variable PERFCONV_TEST_ALL, with which everything is tried";
 
-/// Reports that the current test is skipped, fully or in part, because of `lack`.
+/// With more tests of a program that lack the same, the table only has their number.
+const MOST_NAMED: usize = 16;
+
+/// Reports that the current test is skipped, fully or in part, because of `lack`. The thread of a
+/// test has its name; notes of other threads are of all tests of the program.
 pub fn note(lack: impl fmt::Display) {
-    say(&lack, thread::current().name().unwrap_or("all tests"));
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let thread = thread::current();
+    let test = thread.name().filter(|name| *name != "main");
+    let line = format!("{lack}\t{}::{}\n", program(), test.unwrap_or("all tests"));
+    let is_new = NOTED
+        .lock()
+        .is_ok_and(|mut noted| noted.insert(line.clone()));
+    if is_new {
+        eprintln!("skipped for want of {lack}");
+        // Without the file, only the line above is printed.
+        let _ = append(line.as_bytes());
+    }
 }
 
-/// Reports the same for all tests of the program.
-pub fn note_for_all(lack: impl fmt::Display) {
-    say(&lack, "all tests");
-}
-
-fn say(lack: &dyn fmt::Display, test: &str) {
-    eprintln!("skipped for want of {lack}");
-    let line = format!("{lack}\t{}::{test}\n", program());
-    // Without the file, only the line above is printed.
-    let _ = append(line.as_bytes());
-}
-
-/// Returns the notes of this run as a table, and deletes them; `None` if there are no notes.
+/// Returns the notes of this run as a table, and deletes them; `None` if there are no notes. If the
+/// environment variable `PERFCONV_SKIPPED` names a file, the notes are in it then, one a line:
+/// what was missing, a tab, and the test.
 pub fn take_table() -> Option<String> {
     let file = file()?;
     let text = fs::read_to_string(&file).ok()?;
     let _ = fs::remove_dir_all(file.parent()?);
-    let mut rows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    if let Some(copy) = env::var_os("PERFCONV_SKIPPED") {
+        fs::write(copy, &text).expect("the file of PERFCONV_SKIPPED can be written");
+    }
+    let mut rows: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for (lack, test) in text.lines().filter_map(|line| line.split_once('\t')) {
-        rows.entry(lack).or_default().insert(test);
+        let (program, test) = test.split_once("::").unwrap_or((test, "all tests"));
+        let tests = rows.entry(lack).or_default().entry(program).or_default();
+        tests.insert(test);
     }
     let mut table = String::from("Not tested on this machine, or with less than elsewhere:\n");
-    for (lack, tests) in rows {
+    for (lack, programs) in rows {
         table.push_str(&format!("\n  {lack}\n"));
-        for test in tests {
-            table.push_str(&format!("      {test}\n"));
+        for (program, tests) in programs {
+            if tests.len() > MOST_NAMED {
+                table.push_str(&format!("      {program}: {} tests\n", tests.len()));
+                continue;
+            }
+            for test in tests {
+                table.push_str(&format!("      {program}::{test}\n"));
+            }
         }
     }
     Some(table)
