@@ -56,6 +56,10 @@ pub struct Config {
     /// where times are estimated (see [`TraceEvent::is_return_to_user`](crate::TraceEvent::is_return_to_user)).
     /// Without [`EventKinds::BRANCH`], decoding is several times as fast.
     pub wanted: EventKinds,
+    /// Whether jumps may be left out of the wanted branches: calls, returns, interrupts, and what
+    /// begins or ends tracing are enough for the stack of calls. A call of the next instruction is a
+    /// jump. Decoding is faster then.
+    pub calls_suffice: bool,
     /// Number of branches without a packet that are regarded as an endless loop.
     pub max_loops: u32,
 }
@@ -73,6 +77,7 @@ impl Default for Config {
             period: Period::None,
             detail: Detail::Full,
             wanted: EventKinds::NONE,
+            calls_suffice: false,
             max_loops: 100_000,
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Run<'a> {
     pub(crate) target: Option<u64>,
     /// The run ends before so many instructions; 0: it does not.
     pub(crate) limit: u64,
+    /// Whether the run ends before calls and returns.
+    pub(crate) stops_at_calls: bool,
     /// Whether returns can be compressed.
     pub(crate) return_compression: bool,
     pub(crate) returns: &'a mut Vec<Return>,
@@ -66,6 +68,14 @@ impl BasicBlocks {
                 break None;
             }
             let (ip, from, way) = match link.ending {
+                BlockEnding::Call
+                | BlockEnding::Return
+                | BlockEnding::IndirectCall
+                | BlockEnding::Indirect
+                    if run.stops_at_calls =>
+                {
+                    break None;
+                }
                 BlockEnding::Conditional => {
                     let Some(left) = run.left.checked_sub(1) else {
                         break None;

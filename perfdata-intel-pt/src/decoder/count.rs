@@ -76,11 +76,20 @@ impl Counter {
         }
     }
 
-    /// Returns whether [`left`](Self::left) can be called twice: the first call after tracing began
-    /// sets where the period starts.
+    /// Returns whether [`left`](Self::left) can be called twice. After tracing began, the first call
+    /// in the next period sets where that starts.
     #[inline]
-    pub(super) fn is_steady(&self) -> bool {
-        self.is_continuous || !matches!(self.period, Period::Ticks(_))
+    pub(super) fn is_steady(&self, clock: &TraceClock) -> bool {
+        self.is_continuous
+            || !matches!(self.period, Period::Ticks(_))
+            || self.first_start(clock) <= self.period_start
+    }
+
+    /// Returns the start of the period of the next instruction.
+    #[inline]
+    fn first_start(&self, clock: &TraceClock) -> u64 {
+        let now = clock.time.wrapping_add(clock.instructions);
+        now.wrapping_add(1) & !self.ticks.wrapping_sub(1)
     }
 
     /// An instruction is regarded as one tick.
@@ -93,7 +102,7 @@ impl Counter {
             }
         } else {
             now = now.wrapping_add(1);
-            if now & mask > self.period_start {
+            if self.first_start(clock) > self.period_start {
                 self.period_start = now & mask;
                 self.is_continuous = true;
             }

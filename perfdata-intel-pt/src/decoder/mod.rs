@@ -363,11 +363,12 @@ impl Decoder {
             self.is_guest = self.pip_is_guest;
             self.next_is_guest = self.pip_is_guest;
         } else {
+            // Otherwise it would have the addresses of a branch that need not be decoded.
+            if event.kinds.is_empty() {
+                (event.from, event.to) = (self.ip, 0);
+            }
             if self.clock.ratio != event.core_bus_ratio {
                 event.core_bus_ratio = self.clock.ratio;
-                if event.kinds.is_empty() {
-                    (event.from, event.to) = (self.ip, 0);
-                }
                 event.kinds = event.kinds.with(EventKinds::CORE_BUS_RATIO);
                 event.cbr = self.clock.cbr;
             }

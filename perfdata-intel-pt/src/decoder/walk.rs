@@ -177,9 +177,10 @@ impl Decoder {
     fn run<C: CodeSource>(&mut self, code: &mut C, blocks: &mut BasicBlocks, target: Option<u64>) {
         // The next event says that the ratio changed.
         let is_said = self.clock.ratio == self.event.core_bus_ratio;
-        let is_wanted =
-            self.config.wanted.has(EventKinds::BRANCH) || self.clock.time >= self.all_from;
-        if is_wanted || !is_said || !self.counter.is_steady() {
+        let has_branches = self.config.wanted.has(EventKinds::BRANCH);
+        let is_wanted = has_branches && !self.config.calls_suffice;
+        let is_wanted = is_wanted || self.clock.time >= self.all_from;
+        if is_wanted || !is_said || !self.counter.is_steady(&self.clock) {
             return;
         }
         let (bits, left, has_begun) = match self.task {
@@ -193,6 +194,7 @@ impl Decoder {
             has_begun,
             target,
             limit: self.counter.left(&self.clock),
+            stops_at_calls: has_branches,
             return_compression: self.config.return_compression,
             returns: &mut self.returns,
             max_returns: MAX_RETURNS,

@@ -2,7 +2,7 @@
 
 use perfdata_intel_pt::{
     BasicBlocks, Buffer, Cbr, CodeSource, CompressedIp, Config, Cyc, Decoder, Detail, EventKinds,
-    ModeExec, Mtc, Packet, Period, Tma, Tnt, TraceEvent, TraceSource, Tsc,
+    InstructionKind, ModeExec, Mtc, Packet, Period, Tma, Tnt, TraceEvent, TraceSource, Tsc,
 };
 
 /// Address of the code.
@@ -55,6 +55,41 @@ impl TraceSource for Parts<'_> {
     }
 }
 
+/// How few branches may be wanted for an event to be reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    NoBranches,
+    Calls,
+    All,
+}
+
+impl Wanted {
+    fn of(event: &TraceEvent) -> Self {
+        // A branch is in the same event as what happens at it.
+        let others = event.kinds.without(EventKinds::BRANCH);
+        let is_other = others != EventKinds::NONE && others != EventKinds::TRACE_BEGIN;
+        if is_other || event.is_return_to_user() || event.error.is_some() {
+            return Wanted::NoBranches;
+        }
+        let is_jump = event.instruction.is_some_and(|found| match found.kind {
+            InstructionKind::ConditionalJump
+            | InstructionKind::Jump
+            | InstructionKind::IndirectJump => true,
+            // Of the next instruction: it does not return.
+            InstructionKind::Call => found.displacement == 0,
+            _ => false,
+        });
+        let is_plain = others == EventKinds::NONE
+            && event.from != 0
+            && !event.is_asynchronous
+            && !event.is_abort;
+        match is_jump && is_plain {
+            true => Wanted::All,
+            false => Wanted::Calls,
+        }
+    }
+}
+
 /// What all ways of decoding agree on.
 fn all(
     config: Config,
@@ -62,8 +97,12 @@ fn all(
     trace: &[u8],
     size: usize,
     mut blocks: BasicBlocks,
-) -> Vec<(bool, String)> {
-    let has_branches = config.wanted.has(EventKinds::BRANCH);
+) -> Vec<(Wanted, String)> {
+    let wanted = match config.wanted.has(EventKinds::BRANCH) {
+        false => Wanted::NoBranches,
+        true if config.calls_suffice => Wanted::Calls,
+        true => Wanted::All,
+    };
     let mut decoder = Decoder::new(config);
     let mut parts = Parts {
         rest: trace,
@@ -76,13 +115,9 @@ fn all(
         let Some(event) = next.expect("it cannot fail") else {
             break;
         };
-        // A branch is in the same event as what happens at it.
-        let others = event.kinds.without(EventKinds::BRANCH);
-        let is_other = others != EventKinds::NONE && others != EventKinds::TRACE_BEGIN;
-        let is_wanted = has_branches || is_other || event.is_return_to_user();
-        if is_wanted || event.error.is_some() {
-            let stays = is_other || event.is_return_to_user() || event.error.is_some();
-            found.push((stays, summary(event)));
+        let least = Wanted::of(event);
+        if least <= wanted {
+            found.push((least, summary(event)));
         }
     }
     found
@@ -109,8 +144,8 @@ fn summary(event: &TraceEvent) -> String {
     )
 }
 
-/// Decodes a trace of code in several ways: with its branches or without them, in one part or in
-/// several, with all blocks or few. The events are the same.
+/// Decodes a trace of code in several ways: with its branches, its calls or neither, in one part or
+/// in several, with all blocks or few. The events are the same.
 pub fn intel_pt_walk(data: &[u8]) {
     let Some((&[options, period, split, code_size], rest)) = data.split_first_chunk::<4>() else {
         return;
@@ -136,6 +171,7 @@ pub fn intel_pt_walk(data: &[u8]) {
             _ => Detail::Full,
         },
         wanted: EventKinds::ALL,
+        calls_suffice: false,
         max_loops: 50,
     };
     let whole = all(
@@ -148,13 +184,22 @@ pub fn intel_pt_walk(data: &[u8]) {
     let size = usize::from(split).max(1);
     let parts = all(config.clone(), code, trace, size, BasicBlocks::new(1));
     assert_eq!(whole, parts);
-    // The same without branches.
+    if whole.len() == MOST {
+        return;
+    }
+    let of_calls = Config {
+        calls_suffice: true,
+        ..config.clone()
+    };
     let wanted = EventKinds::ALL.without(EventKinds::BRANCH);
     let without = Config { wanted, ..config };
-    let fewer = all(without, code, trace, trace.len(), BasicBlocks::default());
-    if whole.len() < MOST {
-        let expected: Vec<_> = whole.into_iter().filter(|(stays, _)| *stays).collect();
-        assert_eq!(expected, fewer);
+    for (config, wanted) in [(of_calls, Wanted::Calls), (without, Wanted::NoBranches)] {
+        let fewer = all(config, code, trace, trace.len(), BasicBlocks::default());
+        let expected = whole.iter().filter(|(least, _)| *least <= wanted);
+        assert_eq!(
+            expected.collect::<Vec<_>>(),
+            fewer.iter().collect::<Vec<_>>()
+        );
     }
 }
 

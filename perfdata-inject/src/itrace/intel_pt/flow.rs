@@ -87,13 +87,24 @@ struct Stack {
     branches: VecDeque<BranchEntry>,
 }
 
+/// A thread, or the idle thread of a CPU.
+type ThreadKey = (u32, u32);
+
+/// Where the stack of a queue's thread was last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StackPlace {
+    key: ThreadKey,
+    /// One more than its index; 0 if there is none.
+    place: usize,
+}
+
 /// The stacks of all threads.
 #[derive(Debug)]
 pub(super) struct Stacks {
-    /// By thread, or by CPU for the idle threads.
-    by_thread: HashMap<(u32, u32), Stack, RandomState>,
-    /// Number of calls for which the stacks have room.
-    open: usize,
+    stacks: Vec<Stack>,
+    by_thread: HashMap<ThreadKey, usize, RandomState>,
+    /// Approximate memory in bytes.
+    held: usize,
     /// Sizes of callchains and branch stacks.
     callchain: Option<usize>,
     branches: Option<usize>,
@@ -103,8 +114,9 @@ impl Stacks {
     pub(super) fn new(callchain: Option<u32>, branches: Option<u32>) -> Self {
         let size = |size: u32| usize::try_from(size).unwrap_or(usize::MAX);
         Stacks {
+            stacks: Vec::new(),
             by_thread: HashMap::default(),
-            open: 0,
+            held: 0,
             callchain: callchain.map(size),
             branches: branches.map(size),
         }
@@ -115,32 +127,59 @@ impl Stacks {
     }
 
     /// Returns the approximate memory in bytes.
+    #[inline]
     pub(super) fn held(&self) -> usize {
-        let branches = self.branches.unwrap_or(0);
-        let each = branches.saturating_mul(size_of::<BranchEntry>());
-        let calls = self.open.saturating_mul(size_of::<OpenCall>());
-        let threads = self.by_thread.len();
-        threads
-            .saturating_mul(each.saturating_add(256))
-            .saturating_add(calls)
+        self.held
     }
 
-    fn key(tid: u32, cpu: u32) -> (u32, u32) {
+    fn key(tid: u32, cpu: u32) -> ThreadKey {
         match tid {
             0 => (0, cpu),
             tid => (tid, 0),
         }
     }
 
-    /// Processes a branch of a thread.
-    pub(super) fn branch(&mut self, tid: u32, cpu: u32, event: &TraceEvent, flow: Flow) {
-        let stack = self.by_thread.entry(Self::key(tid, cpu)).or_default();
+    /// Returns the stack of a thread, which is new if there was none.
+    #[inline]
+    fn stack(&mut self, key: ThreadKey, last: &mut StackPlace) -> Option<&mut Stack> {
+        if last.place == 0 || last.key != key {
+            let next = self.stacks.len();
+            let at = *self.by_thread.entry(key).or_insert(next);
+            if at == next {
+                self.stacks.push(Stack::default());
+                let branches = self.branches.unwrap_or(0);
+                let each = branches.saturating_mul(size_of::<BranchEntry>());
+                self.held = self.held.saturating_add(each.saturating_add(256));
+            }
+            let place = at.saturating_add(1);
+            *last = StackPlace { key, place };
+        }
+        self.stacks.get_mut(last.place.saturating_sub(1))
+    }
+
+    fn known(&self, tid: u32, cpu: u32) -> Option<&Stack> {
+        let at = *self.by_thread.get(&Self::key(tid, cpu))?;
+        self.stacks.get(at)
+    }
+
+    /// Processes a branch of a thread. `last` is of the queue of the branch.
+    pub(super) fn branch(
+        &mut self,
+        (tid, cpu): (u32, u32),
+        event: &TraceEvent,
+        flow: Flow,
+        last: &mut StackPlace,
+    ) {
+        let (callchain, branches) = (self.callchain, self.branches);
+        let Some(stack) = self.stack(Self::key(tid, cpu), last) else {
+            return;
+        };
         if stack.part != event.buffer_number {
             stack.calls.clear();
             stack.branches.clear();
             stack.part = event.buffer_number;
         }
-        if let Some(size) = self.branches {
+        if let Some(size) = branches {
             let flags = BranchFlags::default()
                 .with_abort(event.is_abort)
                 .with_in_tx(event.in_tx && !event.is_asynchronous && !event.is_abort);
@@ -151,7 +190,7 @@ impl Stacks {
                 flags,
             });
         }
-        if self.callchain.is_none() {
+        if callchain.is_none() {
             return;
         }
         if flow.is_call {
@@ -168,7 +207,8 @@ impl Stacks {
                 ends: flow.ends,
             });
             let grown = stack.calls.capacity().saturating_sub(room);
-            self.open = self.open.saturating_add(grown);
+            let grown = grown.saturating_mul(size_of::<OpenCall>());
+            self.held = self.held.saturating_add(grown);
         } else if flow.begins {
             stack.pop(event.to);
             while stack.calls.pop_if(|call| call.ends).is_some() {}
@@ -183,8 +223,8 @@ impl Stacks {
         let size = self.callchain?.saturating_add(1);
         let mut context = context_of(ip);
         let mut chain = vec![context, ip];
-        let stack = self.by_thread.get(&Self::key(tid, cpu));
-        let calls = stack
+        let calls = self
+            .known(tid, cpu)
             .map(|stack| stack.calls.as_slice())
             .unwrap_or_default();
         for call in calls.iter().rev() {
@@ -207,8 +247,8 @@ impl Stacks {
     /// Returns the last branches.
     pub(super) fn branch_stack(&self, tid: u32, cpu: u32) -> Option<BranchStack> {
         self.branches?;
-        let stack = self.by_thread.get(&Self::key(tid, cpu));
-        let entries: Vec<BranchEntry> = stack
+        let entries: Vec<BranchEntry> = self
+            .known(tid, cpu)
             .map(|stack| stack.branches.iter().cloned().collect())
             .unwrap_or_default();
         Some(BranchStack {

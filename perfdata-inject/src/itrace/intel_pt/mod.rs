@@ -346,14 +346,17 @@ impl Decoding {
         if !kinds.has(EventKinds::BRANCH) {
             return Ok(());
         }
-        let Some(queue) = self.queues.get(at) else {
+        let Some(queue) = self.queues.get_mut(at) else {
             return Ok(());
         };
         let flow = Flow::of(queue.event());
-        if self.stacks.are_wanted() {
-            let (tid, cpu) = (queue.task.tid, queue.cpu);
-            if tid != NONE {
-                self.stacks.branch(tid, cpu, queue.event(), flow);
+        if self.stacks.are_wanted() && queue.task.tid != NONE {
+            let held = self.stacks.held();
+            let mut place = queue.stack;
+            let thread = (queue.task.tid, queue.cpu);
+            self.stacks.branch(thread, queue.event(), flow, &mut place);
+            queue.stack = place;
+            if self.stacks.held() != held {
                 let held = self.stacks.held() as u64;
                 next.limits().check_metadata("stacks of threads", held)?;
             }

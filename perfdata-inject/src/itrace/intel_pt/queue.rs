@@ -3,6 +3,7 @@
 use perfdata_core::record::Tid;
 use perfdata_intel_pt::{BasicBlocks, Buffer, DecodeError, Decoder, TraceEvent, TraceSource};
 
+use super::flow::StackPlace;
 use super::setup::Setup;
 use crate::itrace::code::TracedCode;
 use crate::itrace::tasks::NONE;
@@ -27,6 +28,7 @@ pub(super) struct TraceQueue {
     pub(super) ratio_seen: u32,
     pub(super) last_instructions: u64,
     pub(super) last_cycles: u64,
+    pub(super) stack: StackPlace,
 }
 
 /// The trace data of a queue.
@@ -67,6 +69,7 @@ impl TraceQueue {
             ratio_seen: u32::MAX,
             last_instructions: 0,
             last_cycles: 0,
+            stack: StackPlace::default(),
         }
     }
 

@@ -162,6 +162,7 @@ impl Setup {
             period: period(options, ticks),
             detail,
             wanted: wanted(options),
+            calls_suffice: !options.branches && options.last_branches.is_none(),
             ..Config::default()
         };
         Ok(Setup {
