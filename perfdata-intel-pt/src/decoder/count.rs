@@ -102,8 +102,9 @@ impl Counter {
             }
         } else {
             now = now.wrapping_add(1);
-            if self.first_start(clock) > self.period_start {
-                self.period_start = now & mask;
+            let start = self.first_start(clock);
+            if start > self.period_start {
+                self.period_start = start;
                 self.is_continuous = true;
             }
         }

@@ -91,11 +91,10 @@ struct Stack {
 type ThreadKey = (u32, u32);
 
 /// Where the stack of a queue's thread was last.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct StackPlace {
     key: ThreadKey,
-    /// One more than its index; 0 if there is none.
-    place: usize,
+    index: usize,
 }
 
 /// The stacks of all threads.
@@ -141,20 +140,20 @@ impl Stacks {
 
     /// Returns the stack of a thread, which is new if there was none.
     #[inline]
-    fn stack(&mut self, key: ThreadKey, last: &mut StackPlace) -> Option<&mut Stack> {
-        if last.place == 0 || last.key != key {
-            let next = self.stacks.len();
-            let at = *self.by_thread.entry(key).or_insert(next);
-            if at == next {
-                self.stacks.push(Stack::default());
-                let branches = self.branches.unwrap_or(0);
-                let each = branches.saturating_mul(size_of::<BranchEntry>());
-                self.held = self.held.saturating_add(each.saturating_add(256));
-            }
-            let place = at.saturating_add(1);
-            *last = StackPlace { key, place };
+    fn stack(&mut self, key: ThreadKey, last: &mut Option<StackPlace>) -> Option<&mut Stack> {
+        if let Some(place) = last.filter(|place| place.key == key) {
+            return self.stacks.get_mut(place.index);
         }
-        self.stacks.get_mut(last.place.saturating_sub(1))
+        let next = self.stacks.len();
+        let index = *self.by_thread.entry(key).or_insert(next);
+        *last = Some(StackPlace { key, index });
+        if index == next {
+            self.stacks.push(Stack::default());
+            let branches = self.branches.unwrap_or(0);
+            let each = branches.saturating_mul(size_of::<BranchEntry>());
+            self.held = self.held.saturating_add(each.saturating_add(256));
+        }
+        self.stacks.get_mut(index)
     }
 
     fn known(&self, tid: u32, cpu: u32) -> Option<&Stack> {
@@ -168,7 +167,7 @@ impl Stacks {
         (tid, cpu): (u32, u32),
         event: &TraceEvent,
         flow: Flow,
-        last: &mut StackPlace,
+        last: &mut Option<StackPlace>,
     ) {
         let (callchain, branches) = (self.callchain, self.branches);
         let Some(stack) = self.stack(Self::key(tid, cpu), last) else {

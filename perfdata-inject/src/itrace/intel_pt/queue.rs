@@ -28,7 +28,7 @@ pub(super) struct TraceQueue {
     pub(super) ratio_seen: u32,
     pub(super) last_instructions: u64,
     pub(super) last_cycles: u64,
-    pub(super) stack: StackPlace,
+    pub(super) stack: Option<StackPlace>,
 }
 
 /// The trace data of a queue.
@@ -69,7 +69,7 @@ impl TraceQueue {
             ratio_seen: u32::MAX,
             last_instructions: 0,
             last_cycles: 0,
-            stack: StackPlace::default(),
+            stack: None,
         }
     }
 
