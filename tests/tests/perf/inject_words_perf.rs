@@ -126,7 +126,10 @@ fn report(perf: &Perf, input: &Path, is_pipe: bool, words: &[&str]) -> String {
     let said = command.output().expect("perf starts");
     let text = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success(), "{}: {text}", input.display());
-    perf::text(&said.stdout)
+    // perf chooses the tip at its end by chance.
+    let text = perf::text(&said.stdout);
+    let lines = text.lines().filter(|line| !line.starts_with("# (Tip: "));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn text(path: &Path) -> &str {
@@ -346,8 +349,11 @@ fn callchains() {
     let words = ["--no-children", "-q", "--percent-limit=1"];
     let [old, new] = [&data, &new].map(|path| bench.report(path, false, &words));
     assert!(old.contains(SYMBOL));
+    // Without the branches of the tree: an inlined function may be the first one of a callchain.
+    let bare = |line: &str| line.trim_start_matches([' ', '|', '-']).to_owned();
+    let known: Vec<_> = new.lines().map(bare).collect();
     for line in old.lines().filter(|line| !line.contains("(inlined)")) {
-        assert!(new.lines().any(|other| other == line), "{line:?}: {new}");
+        assert!(known.contains(&bare(line)), "{line:?}: {new}");
     }
 }
 
