@@ -15,6 +15,8 @@ use perfdata_convert::support::text::escaped;
 use perfdata_report::show::endian_name;
 use perfdata_report::show::overview::Overview;
 
+use crate::cmd::objects::{NamedShare, Remedy};
+
 /// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
@@ -30,7 +32,7 @@ const STEPS: usize = 3;
 const NEW_PERF: &str = "6.2";
 
 /// Returns the most useful steps for the recording at `input`, at most three.
-pub fn steps(overview: &Overview, input: &Path) -> Vec<Suggestion> {
+pub fn steps(overview: &Overview, share: Option<&NamedShare<'_>>, input: &Path) -> Vec<Suggestion> {
     if input == Path::new("-") {
         // Standard input cannot be read again.
         return Vec::new();
@@ -49,6 +51,13 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Suggestion> {
             what: "Recover the intact records",
             command: recover(input),
         }),
+        share
+            .filter(|share| share.is_low() && share.remedy() == Some(Remedy::Bundle))
+            .filter(|_| !facts.directory && !facts.damaged)
+            .map(|_| Suggestion {
+                what: "On the recorded machine, add what contains the names of its functions",
+                command: to_output("bundle", input, &output(input, "names", ".bundle")),
+            }),
         (facts.large && !facts.damaged).then(|| Suggestion {
             what: "Keep a tenth of it: viewers are slow with large recordings",
             command: tenth(input),
@@ -220,7 +229,7 @@ fn is_compressed(overview: &Overview) -> bool {
 }
 
 /// Returns a description of the recording at `input` in a few lines, and the suggested steps.
-pub fn text(overview: &Overview, input: &Path) -> String {
+pub fn text(overview: &Overview, share: Option<&NamedShare<'_>>, input: &Path) -> String {
     let mut out = String::new();
     let name = if input == Path::new("-") {
         "standard input".into()
@@ -258,10 +267,17 @@ pub fn text(overview: &Overview, input: &Path) -> String {
     for (what, text) in overview.facts() {
         let _ = writeln!(out, "  {what}: {text}");
     }
+    if let Some(share) = share {
+        let _ = writeln!(
+            out,
+            "  functions: known for {}",
+            escaped(share.text().as_bytes())
+        );
+    }
     for damage in overview.damage() {
         let _ = writeln!(out, "  damaged: {damage}");
     }
-    for step in steps(overview, input) {
+    for step in steps(overview, share, input) {
         let _ = writeln!(out, "\n{}:\n  {}", step.what, step.command);
     }
     if input != Path::new("-") {

@@ -65,6 +65,7 @@ mod json;
 mod locations;
 mod machine;
 mod message;
+mod named_weight;
 mod otlp;
 mod places;
 mod positions;
@@ -86,10 +87,11 @@ pub use error::{Error, Result};
 pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
+pub use named_weight::NamedWeight;
 pub use otlp::Otlp;
 pub use perfdata_symbols::{
-    BundleFolder, Evidence, FetchAhead, HidingSetting, ObjectFetcher, Reason, Sources, Spelling,
-    Symbolizer, Unresolved, Verified, WithoutDebugInfo, fetch_objects,
+    BundleFolder, Evidence, FetchAhead, HidingSetting, ObjectFetcher, Reason, SearchedSources,
+    Sources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo, fetch_objects,
 };
 pub use perfdata_tracepoint::Like;
 pub use pprof::Pprof;

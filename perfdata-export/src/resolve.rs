@@ -4,12 +4,15 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
-use perfdata_session::{MappingId, Sample, Samples, Session};
-use perfdata_symbols::{Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo};
+use perfdata_session::{MappingId, Sample, Samples};
+use perfdata_symbols::{
+    SearchedSources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo,
+};
 use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
 use crate::error::Result;
+use crate::named_weight::{InnermostWeights, NamedWeight};
 use crate::places::PlaceId;
 use crate::resolver::{Resolver, is_guest, unnamed};
 use crate::tables::{FunctionId, ModuleId, Tables};
@@ -99,6 +102,8 @@ pub struct Needs {
     pub counts: bool,
     /// The frames are not needed: samples have none.
     pub without_frames: bool,
+    /// Of the frames, only the innermost one is needed: samples have no others.
+    pub innermost_frame: bool,
     /// The version of perf whose choice is followed between functions at the same address.
     pub spelling: Spelling,
     /// The inlined functions, also if the symbolizer does not search them by itself.
@@ -119,6 +124,15 @@ impl Needs {
     pub fn without_frames(self, without_frames: bool) -> Self {
         Needs {
             without_frames,
+            ..self
+        }
+    }
+
+    /// Returns the same needs with whether only the innermost frame is needed. The default is false.
+    #[must_use]
+    pub fn innermost_frame(self, innermost_frame: bool) -> Self {
+        Needs {
+            innermost_frame,
             ..self
         }
     }
@@ -177,6 +191,11 @@ pub struct Report {
     pub on_huge_pages: Vec<Vec<u8>>,
     /// Objects with addresses that have no names.
     pub unresolved: Vec<Unresolved>,
+    /// For each event with samples, for how much of their weight the function is known; empty if
+    /// functions were not searched.
+    pub named: Vec<NamedWeight>,
+    /// Where functions were searched.
+    pub searched: SearchedSources,
     /// Objects whose symbols are known, and why they are those of the recorded objects.
     pub verified: Vec<Verified>,
     /// Objects whose debug information was not found, if it was searched.
@@ -211,7 +230,7 @@ pub fn export<S: RecordSource>(
         return Err(error);
     }
     sink.finish(&pass.resolver.tables)?;
-    Ok(pass.finish(samples.session()))
+    Ok(pass.finish(samples))
 }
 
 /// The samples of a recording in time order with their resolved frames, for programs that request
@@ -274,7 +293,7 @@ impl<S: RecordSource> ResolvedSamples<S> {
 
     /// Returns what was resolved so far.
     pub fn finish(self) -> Report {
-        self.pass.finish(self.samples.session())
+        self.pass.finish(&self.samples)
     }
 }
 
@@ -287,6 +306,7 @@ struct Pass {
     branches: Vec<(ResolvedFrame, ResolvedFrame)>,
     counters: Counters,
     increases: Vec<(usize, u64)>,
+    innermost: InnermostWeights,
     /// What is known about the last sample in addition to these lists.
     last: Last,
     report: Report,
@@ -325,6 +345,7 @@ impl Pass {
             branches: Vec::new(),
             counters: Counters::default(),
             increases: Vec::new(),
+            innermost: InnermostWeights::default(),
             last: Last::default(),
             report: Report::default(),
         }
@@ -339,6 +360,7 @@ impl Pass {
             branches,
             counters,
             increases,
+            innermost,
             last,
             report,
         } = self;
@@ -371,8 +393,15 @@ impl Pass {
             .tracepoints
             .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        if !needs.without_frames {
+        if needs.innermost_frame {
+            resolver.innermost(sample, frames);
+        } else if !needs.without_frames {
             resolver.frames(sample, frames);
+        }
+        if let Some(frame) = frames.first()
+            && resolver.symbols.is_some()
+        {
+            innermost.add(sample, frame);
         }
         report.frames = report.frames.saturating_add(frames.len() as u64);
         report.unnamed = report.unnamed.saturating_add(unnamed(frames));
@@ -402,16 +431,25 @@ impl Pass {
         }
     }
 
-    fn finish(self, session: &Session) -> Report {
+    fn finish<S: RecordSource>(self, samples: &Samples<S>) -> Report {
+        let session = samples.session();
         let symbols = self.resolver.symbols;
+        let unresolved = symbols
+            .as_ref()
+            .map(|symbols| symbols.unresolved())
+            .unwrap_or_default();
+        let tables = &self.resolver.tables;
+        let innermost = self.innermost;
         Report {
             on_huge_pages: session
                 .on_huge_pages()
                 .map(|dso| dso.name.to_vec())
                 .collect(),
-            unresolved: symbols
+            named: innermost.finish(session, samples.recording(), tables, &unresolved),
+            unresolved,
+            searched: symbols
                 .as_ref()
-                .map(|symbols| symbols.unresolved())
+                .map(|symbols| symbols.searched())
                 .unwrap_or_default(),
             without_debug_info: symbols
                 .as_ref()

@@ -147,12 +147,30 @@ impl Resolver {
         }
     }
 
+    /// Appends the innermost frame of a sample, with the functions that are inlined there.
+    pub fn innermost(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
+        let mut all = sample.frames().with_before_exec(self.before_exec);
+        if let Some(frame) = all.next() {
+            self.append_frame(sample, &frame, frames);
+        }
+    }
+
     fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
         for frame in sample.frames().with_before_exec(self.before_exec) {
-            match self.known(&frame) {
-                Some(resolved) => frames.push(resolved),
-                None => self.resolve_into(sample, &frame, frames),
-            }
+            self.append_frame(sample, &frame, frames);
+        }
+    }
+
+    #[inline]
+    fn append_frame(
+        &mut self,
+        sample: &Sample<'_>,
+        frame: &Frame<'_>,
+        frames: &mut Vec<ResolvedFrame>,
+    ) {
+        match self.known(frame) {
+            Some(resolved) => frames.push(resolved),
+            None => self.resolve_into(sample, frame, frames),
         }
     }
 

@@ -111,6 +111,6 @@ pub use fetch::{FetchAhead, FetchedFile, ObjectFetcher, fetch_objects};
 pub use files::{KernelMapping, ObjectFiles, ObjectFinder};
 pub use lines::{NoDebugInfo, SourceFrame, WithoutDebugInfo};
 pub use object::carried::{CarriedContent, CarriedFile, FrameObject, Frames};
-pub use reason::{HidingSetting, Reason, Unresolved};
+pub use reason::{HidingSetting, Reason, SearchedSources, Unresolved};
 pub use sources::{BundleFolder, Locate, Sources, debuginfod_cache};
 pub use symbolizer::{Symbol, SymbolPlace, Symbolizer};

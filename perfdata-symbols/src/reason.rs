@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use perfdata_session::BuildId;
+use perfdata_session::{BuildId, DsoKind};
 
 /// Why the symbols of an object are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Reason {
     OtherBuildId(BuildId),
     /// The recording contains no build ID of the object, so that no file can be verified.
     NoBuildId,
+    /// The recording contains no build ID of the object, and there is no file with its name.
+    NeitherIdNorFile,
     /// The object belongs to another kernel than the running one, and no image of it was found.
     OtherKernel,
     /// The kernel of this machine was started again after the recording, and the recording contains no
@@ -68,6 +70,9 @@ impl fmt::Display for Reason {
             Reason::NotFound => f.write_str("no file with its build ID was found"),
             Reason::OtherBuildId(id) => write!(f, "the file on this machine has the build ID {id}"),
             Reason::NoBuildId => f.write_str("the recording does not contain its build ID"),
+            Reason::NeitherIdNorFile => f.write_str(
+                "the recording does not contain its build ID, and there is no file with its name",
+            ),
             Reason::OtherKernel => {
                 f.write_str("it is not the running kernel, and no image of it was found")
             }
@@ -101,10 +106,26 @@ impl fmt::Display for Reason {
 pub struct Unresolved {
     /// The name of the object in the recording.
     pub name: Box<[u8]>,
+    /// Its kind.
+    pub kind: DsoKind,
     /// Its build ID, if the recording contains it.
     pub build_id: Option<BuildId>,
     /// Number of lookups without a name.
     pub lookups: u64,
     /// The reason.
     pub reason: Reason,
+}
+
+/// Where symbols were searched, as far as it decides what else could find more of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SearchedSources {
+    /// Whether this machine made the recording, by its host name and kernel release.
+    pub is_own_machine: bool,
+    /// Whether files were searched in another root directory ([`Sources::root`](crate::Sources::root)).
+    pub has_root: bool,
+    /// Whether files came with the recording ([`Sources::bundle`](crate::Sources::bundle)).
+    pub has_bundle: bool,
+    /// Whether files were fetched ([`Sources::fetcher`](crate::Sources::fetcher)).
+    pub has_fetcher: bool,
 }

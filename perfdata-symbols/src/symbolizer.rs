@@ -14,7 +14,7 @@ use crate::files::KernelMapping;
 use crate::lines::{Lines, SourceFrame, WithoutDebugInfo};
 use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
-use crate::reason::{Reason, Unresolved};
+use crate::reason::{Reason, SearchedSources, Unresolved};
 use crate::sources::Sources;
 
 /// Default maximum of the memory for all tables in bytes.
@@ -39,6 +39,7 @@ enum ObjectState {
 #[derive(Debug)]
 struct Object {
     name: Box<[u8]>,
+    kind: DsoKind,
     build_id: Option<BuildId>,
     state: ObjectState,
     /// The time of the last use.
@@ -252,6 +253,7 @@ impl Symbolizer {
                 self.numbers.insert(key, number);
                 self.objects.push(Object {
                     name: dso.name.clone(),
+                    kind: dso.kind,
                     build_id: frame.build_id(),
                     state: ObjectState::Unread,
                     used: 0,
@@ -395,12 +397,23 @@ impl Symbolizer {
         known.collect()
     }
 
+    /// Returns where symbols were searched.
+    pub fn searched(&self) -> SearchedSources {
+        SearchedSources {
+            is_own_machine: self.host.as_ref().is_some_and(|host| host.is_this),
+            has_root: self.sources.root.is_some(),
+            has_bundle: self.sources.bundle.is_some(),
+            has_fetcher: self.sources.fetcher.is_some(),
+        }
+    }
+
     /// Returns the objects with addresses that have no names, those with the most lookups first.
     pub fn unresolved(&self) -> Vec<Unresolved> {
         let missed = self.objects.iter().filter(|object| object.missed > 0);
         let mut list: Vec<Unresolved> = missed
             .map(|object| Unresolved {
                 name: object.name.clone(),
+                kind: object.kind,
                 build_id: object.build_id,
                 lookups: object.missed,
                 reason: match &object.state {

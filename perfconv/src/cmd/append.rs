@@ -18,7 +18,7 @@ use super::broken::BrokenRow;
 use super::columns::{Opened, STANDARD, id_of, threads_of};
 use super::export::{of_args, tell};
 use super::shared_columns::SchemaFiles;
-use super::{Outcome, Several, open, open_unseen};
+use super::{Outcome, Several, objects, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
 use crate::suggestions;
@@ -305,6 +305,9 @@ fn tell_of(path: &Path, exported: &Exported, messages: Messages) {
         suggestions::count(report.frames, "frame"),
         report.unnamed
     ));
+    if let Some(note) = objects::note(report) {
+        messages.detail(format_args!("{name}: {note}"));
+    }
 }
 
 /// What was added.

@@ -316,6 +316,9 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
             suggestions::count(report.guests, "sample")
         ));
     }
+    if let Some(note) = objects::note(report) {
+        messages.note(note);
+    }
     for name in report.on_huge_pages.iter().take(MOST_LISTED) {
         messages.note(format_args!(
             "{}: its code seems to be on huge pages, where functions have no names: --deduce-huge-pages finds them",
@@ -397,6 +400,6 @@ fn without_names(object: &Unresolved) -> String {
             "addresses"
         },
         object.reason,
-        objects::help(&object.reason)
+        objects::help_for(object)
     )
 }

@@ -191,6 +191,7 @@ impl<W: Write> Sink for PerfScript<W> {
             at_return_addresses: true,
             outermost_inlined: self.style.inlines,
             without_frames: false,
+            innermost_frame: false,
         }
     }
 

@@ -85,7 +85,7 @@ pub(super) fn own_file(
         .or_else(|| own.as_ref().and_then(Elf::build_id));
     if id.is_none() && own.is_none() {
         return Err(match reason {
-            Reason::NotFound => Reason::NoBuildId,
+            Reason::NotFound => Reason::NeitherIdNorFile,
             reason => reason,
         });
     }

@@ -23,6 +23,7 @@ mod limits;
 mod live_pipe;
 mod memory;
 mod memory_limits;
+mod named_share;
 mod other_machine;
 mod outputs;
 mod pager;

@@ -36,6 +36,23 @@ pub(super) fn record(folder: &Path) -> bool {
     true
 }
 
+/// Returns how much of the weight of folded stacks has a function at its end, in percent.
+fn named_percent(folded: &[u8]) -> u64 {
+    let (mut named, mut total) = (0, 0);
+    for line in String::from_utf8_lossy(folded).lines() {
+        let (stack, weight) = line.rsplit_once(' ').expect("a weight");
+        let weight: u64 = weight.parse().expect("a number");
+        let innermost = stack.rsplit(';').next().expect("a frame");
+        total += weight;
+        named += if innermost.starts_with('[') {
+            0
+        } else {
+            weight
+        };
+    }
+    named * 100 / total
+}
+
 /// Names and lines are those that the objects gave, although they are gone; perf finds them in what
 /// unbundle writes.
 #[test]
@@ -59,6 +76,36 @@ fn names_are_in_the_bundle() {
     assert!(before == texts("in.bundle"));
     let without = &texts("in.data")[0];
     assert!(!String::from_utf8_lossy(without).contains("work_inside"));
+    let note = |words: &str| {
+        let said = run(
+            folder,
+            &format!("perfconv export {words} --to folded -o - > note"),
+        )
+        .stderr;
+        let share = |line: &str| {
+            line.split_once("functions are known for ")
+                .map(|(_, share)| share.to_owned())
+        };
+        said.lines().find_map(share)
+    };
+    let percent = named_percent(without);
+    let share = note("in.data").expect("a note");
+    assert!(
+        share.starts_with(&format!("{percent} % of the samples' weight: ")),
+        "{percent}: {share}"
+    );
+    let overview = run(folder, "perfconv in.data").stdout;
+    assert!(
+        overview.contains(&format!("  functions: known for {share}\n")),
+        "{overview}"
+    );
+    for words in ["in.bundle", "-q in.data", "--no-symbols in.data"] {
+        assert_eq!(note(words), None, "{words}");
+    }
+    let overview = run(folder, "perfconv in.bundle").stdout;
+    let percent = named_percent(&before[0]);
+    let share = format!("  functions: known for {percent} % of the samples' weight\n");
+    assert!(percent >= 90 && overview.contains(&share), "{overview}");
 
     run(
         folder,
