@@ -145,6 +145,8 @@ fn is_of_distribution(path: &[u8]) -> bool {
 pub struct NamedShare<'a> {
     named: &'a NamedWeight,
     is_one_of_several: bool,
+    /// Number of samples, if they are only the first ones.
+    first: Option<u64>,
     best: Option<Best<'a>>,
 }
 
@@ -192,8 +194,15 @@ impl<'a> NamedShare<'a> {
         Some(NamedShare {
             named,
             is_one_of_several: report.named.len() > 1,
+            first: None,
             best,
         })
+    }
+
+    /// Returns the same share as one of only the first samples, if there is a number of them.
+    #[must_use]
+    pub fn of_first(self, first: Option<u64>) -> Self {
+        NamedShare { first, ..self }
     }
 
     /// Returns the share in percent, rounded down.
@@ -213,7 +222,11 @@ impl<'a> NamedShare<'a> {
 
     /// Returns it as a part of a sentence: `0 % of the samples' weight: --sysroot could name …`.
     pub fn text(&self) -> String {
-        let mut text = format!("{} % of the samples' weight", self.percent());
+        let percent = self.percent();
+        let mut text = match self.first {
+            None => format!("{percent} % of the samples' weight"),
+            Some(first) => format!("{percent} % of the weight of the first {first} samples"),
+        };
         if self.is_one_of_several {
             text.push_str(" of ");
             text.push_str(&String::from_utf8_lossy(&self.named.event));
