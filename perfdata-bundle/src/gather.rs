@@ -111,6 +111,19 @@ impl Gatherer {
         }
     }
 
+    /// Finds the programs, libraries and vDSOs that any process had mapped. A decoder of a hardware
+    /// trace reads the code of those that were run, which is not known before.
+    pub fn programs(&mut self, session: &Session) {
+        for id in session.dso_ids() {
+            let Some(dso) = session.dso(id) else { continue };
+            let is_program = matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32);
+            if is_program && !dso.machine.is_guest() {
+                let object = Frames::mapped(dso, session.build_id(id));
+                self.object(session, id, &object);
+            }
+        }
+    }
+
     fn object(&mut self, session: &Session, id: DsoId, object: &FrameObject<'_>) {
         let is_generated = object.dso.kind == DsoKind::Anonymous;
         let key = (id, object.build_id, is_generated.then_some(object.pid));

@@ -215,6 +215,11 @@ impl Session {
         self.dsos.list()
     }
 
+    /// Returns the IDs of all DSOs that were mapped so far.
+    pub fn dso_ids(&self) -> impl Iterator<Item = DsoId> + use<> {
+        (0..self.dsos.list().len()).map(DsoId::of)
+    }
+
     /// Returns a DSO.
     pub fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.dsos.list().get(id.index())

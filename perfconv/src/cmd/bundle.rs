@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use indicatif::HumanBytes;
 use perfdata_bundle::{BundleWriter, Gathered, Gatherer, Member};
-use perfdata_core::read::Limits;
+use perfdata_core::read::{Chunk, Limits, RecordRef};
+use perfdata_core::record::{AuxtraceType, Body, Record, RecordType};
 use perfdata_recipe::{Export, OpenExport, check_readable, sources_in};
 
 use super::{debuginfod, open, output_or_standard};
@@ -33,11 +34,6 @@ pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> 
             "a bundle contains a recording that is one file, not a directory: convert it first";
         return Err(Error::Usage(what.into()).with_step(Step::Other("--to file".into())));
     }
-    let Some(again) = input.again() else {
-        return Err(Error::Refused(
-            "this recording can be read only once".into(),
-        ));
-    };
     let sources = sources_in(args.sysroot.as_deref(), &args.debug_dir)
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
@@ -45,7 +41,7 @@ pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> 
         .with_recorded_until(input.modified())
         .with_bundle(input.bundle_folder()?)
         .with_fetcher(debuginfod::fetcher(&args.debuginfod)?);
-    let gathered = gather(again, sources, args.all, limits, messages)?;
+    let gathered = gather(&input, sources, args.all, limits, messages)?;
     let size = output.write_stream(limits.threads(), |out| write(&input, &gathered, out))?;
     tell(&gathered, size, messages);
     Ok(())
@@ -53,7 +49,7 @@ pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> 
 
 /// Finds the objects of a recording.
 fn gather(
-    input: Input,
+    input: &Input,
     sources: Sources,
     all: bool,
     limits: Limits,
@@ -62,15 +58,24 @@ fn gather(
     let mut export = Export::new(sources.clone());
     export.recipe.limits = limits;
     (export.symbols, export.allow_empty) = (false, true);
+    let has_samples_in_traces = traces_of(input)? == Some(AuxtraceType::ARM_SPE);
+    if !has_samples_in_traces {
+        export.traces = None;
+    }
     let OpenExport {
         mut samples,
         ending,
         ..
-    } = export.open(input)?;
+    } = export.open(again(input)?)?;
     fetch_objects(&sources, samples.recording(), FetchAhead::Lines)?;
     let mut gatherer = Gatherer::new(sources, samples.recording());
-    while let Some(sample) = samples.next().map_err(Error::Read)? {
+    let mut needs_code = false;
+    let mut see = |record: RecordRef<'_>| needs_code |= record.raw().kind == RecordType::AUXTRACE;
+    while let Some(sample) = samples.next_with(&mut see).map_err(Error::Read)? {
         gatherer.sample(&sample);
+    }
+    if needs_code && !has_samples_in_traces {
+        gatherer.programs(samples.session());
     }
     if all {
         gatherer.all(samples.session());
@@ -80,6 +85,34 @@ fn gather(
         messages.warning(format_args!("{leftover}"));
     }
     Ok(gatherer.finish())
+}
+
+/// Returns the type of the traces in a recording, if AUXTRACE_INFO precedes the records of the kernel, as
+/// `perf record` writes it.
+fn traces_of(input: &Input) -> Result<Option<AuxtraceType>> {
+    let (mut reader, _) = again(input)?.reader()?;
+    while let Some((Chunk::Records(batch), recording)) = reader.next_chunk()? {
+        for raw in batch.iter() {
+            if raw.kind == RecordType::AUXTRACE_INFO {
+                let layout = recording.events.layout_of(&raw);
+                let record = Record::decode(&raw, &layout).map_err(Error::Read)?;
+                return Ok(match record.body {
+                    Body::AuxtraceInfo(info) => Some(info.kind),
+                    _ => None,
+                });
+            }
+            if raw.kind.is_kernel() {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the input, to be read once more.
+fn again(input: &Input) -> Result<Input> {
+    let refused = || Error::Refused("this recording can be read only once".into());
+    input.again().ok_or_else(refused)
 }
 
 /// Writes the bundle. Returns its size in bytes.

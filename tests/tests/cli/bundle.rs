@@ -5,6 +5,7 @@ use std::path::Path;
 
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::recordings::fixtures_dir;
+use perfdata_tests::traces::flow::FlowRecipe;
 
 fn run(folder: &Path, command: &str) -> String {
     let done = in_shell(folder, command);
@@ -72,4 +73,30 @@ fn a_truncated_bundle_is_refused() {
         "{}",
         done.stderr
     );
+}
+
+/// The code that a trace ran through is in the bundle, so that it is decoded without the program.
+#[test]
+fn traces_are_decoded_from_the_bundle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = folder.join("program");
+    let recording = FlowRecipe::USUAL.make(&program);
+    fs::write(&program, recording.program.object()).expect("a file");
+    fs::write(folder.join("in.data"), recording.file.bytes()).expect("a file");
+    let decoded = |input: &str, command: &str| {
+        run(
+            folder,
+            &format!("perfconv {command} {input} -o out --force"),
+        );
+        fs::read(folder.join("out")).expect("a file")
+    };
+    let branches = "convert --itrace=be";
+    let commands = [branches, "export --itrace=i100ig --to folded"];
+    let before = commands.map(|command| decoded("in.data", command));
+    let said = run(folder, "perfconv bundle in.data -o in.bundle");
+    assert!(said.contains("perfconv: 1 file of objects, "), "{said}");
+    fs::remove_file(&program).expect("a file");
+    assert!(before == commands.map(|command| decoded("in.bundle", command)));
+    assert!(before[0] != decoded("in.data", branches));
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use perfdata_tests::convert::in_shell;
-use perfdata_tests::perf::{self, Output};
+use perfdata_tests::perf::{self, Output, Perf};
 use perfdata_tests::recordings::Endian;
 use perfdata_tests::skipped;
+use perfdata_tests::traces::encoder::Features;
+use perfdata_tests::traces::flow::FlowRecipe;
 
 const PROGRAM: &str = "
 __attribute__((noinline)) unsigned work_inside(unsigned x) { for (int i = 0; i < 100000; i++) x = x * 5 + 1; return x; }
@@ -123,5 +125,53 @@ fn names_are_in_the_bundle() {
         let said = perf::run(command).expect("perf can be started");
         let named = said.stdout.matches("work_inside").count();
         assert!(named > 10, "{perf}: {named}, {}", said.stderr);
+    }
+}
+
+/// perf decodes a trace with the code that unbundle writes, as it did with the program.
+#[test]
+fn perf_decodes_traces_with_the_code_in_the_bundle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = folder.join("program");
+    let features = Features {
+        tsc: true,
+        mtc: true,
+        ..FlowRecipe::USUAL.features
+    };
+    let recipe = FlowRecipe {
+        features,
+        ..FlowRecipe::USUAL
+    };
+    let recording = recipe.make(&program);
+    fs::write(&program, recording.program.object()).expect("a file");
+    fs::write(folder.join("in.data"), recording.file.bytes()).expect("a file");
+    run(
+        folder,
+        "perfconv bundle in.data -o in.bundle && perfconv unbundle in.bundle -o out",
+    );
+    let decoded = |perf: &Perf| {
+        let mut command = perf.command();
+        command.arg("--buildid-dir").arg(folder.join("out/debug"));
+        command.args(["script", "--itrace=be", "-F", "ip,addr,time", "-i"]);
+        command.arg(folder.join("out/perf.data"));
+        perf::run(command).expect("perf can be started").stdout
+    };
+    let judges = perf::all()
+        .iter()
+        .filter(|perf| perf.endian == Endian::Little);
+    let judges: Vec<&Perf> = judges.collect();
+    if judges.is_empty() {
+        return skipped::note("perf");
+    }
+    let before: Vec<String> = judges.iter().map(|perf| decoded(perf)).collect();
+    fs::remove_file(&program).expect("a file");
+    for (perf, before) in judges.iter().zip(&before) {
+        assert!(before.lines().count() > 100, "{perf}: {before}");
+        assert!(decoded(perf) == *before, "{perf}");
+    }
+    fs::remove_dir_all(folder.join("out/debug")).expect("a folder");
+    for (perf, before) in judges.iter().zip(&before) {
+        assert!(decoded(perf) != *before, "{perf}");
     }
 }
