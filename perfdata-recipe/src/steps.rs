@@ -220,16 +220,20 @@ impl UserStacks {
     }
 }
 
-/// Returns the sources of objects in a root directory, or on this machine, and in `debug_dirs`.
+/// Returns the sources of objects in a root directory, or on this machine, and in `debug_dirs`: folders in
+/// the form of `/usr/lib/debug` or of a build ID cache.
 pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Sources {
     let root = sysroot.map(|folder| {
         let sysroot = Sysroot::new(Some(folder.to_owned()));
         Arc::new(move |path: &Path| sysroot.locate(path))
             as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
     });
-    Sources::default()
+    let sources = Sources::default();
+    let caches = [debug_dirs, &sources.caches].concat();
+    sources
         .with_root(root)
         .with_debug_dirs(debug_dirs.to_vec())
+        .with_caches(caches)
 }
 
 /// Checks whether folders and files can be read: if the name of one is wrong, nothing would be found

@@ -21,7 +21,7 @@ pub struct BundleArgs {
     /// Search objects in DIR, a copy of the recorded machine's root
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub sysroot: Option<PathBuf>,
-    /// Search debug files in DIR, in the form of /usr/lib/debug (repeatable)
+    /// Search debug files in DIR, in the form of /usr/lib/debug or ~/.debug (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub debug_dir: Vec<PathBuf>,
     /// Where objects are fetched.

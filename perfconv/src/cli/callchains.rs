@@ -33,7 +33,7 @@ pub struct CallchainArgs {
     /// As perf script does. Frames are wrong if such code uses the register for something else.
     #[arg(long, requires = "convert_callchain", hide_short_help = true, help_heading = CONVERSIONS)]
     pub frame_pointers: bool,
-    /// Also search this directory for debug files, as /usr/lib/debug (repeatable)
+    /// Also search this directory for debug files: as /usr/lib/debug, or ~/.debug (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "convert_callchain")]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub debug_dir: Vec<PathBuf>,

@@ -272,7 +272,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
     #[arg(help_heading = NAMES)]
     pub sysroot: Option<PathBuf>,
-    /// Also search this directory for debug files, as /usr/lib/debug (repeatable)
+    /// Also search this directory for debug files: as /usr/lib/debug, or ~/.debug (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
     #[arg(hide_short_help = true, help_heading = NAMES)]
     pub debug_dir: Vec<PathBuf>,

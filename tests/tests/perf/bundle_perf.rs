@@ -175,3 +175,43 @@ fn perf_decodes_traces_with_the_code_in_the_bundle() {
         assert!(decoded(perf) != *before, "{perf}");
     }
 }
+
+/// What `perf archive` packs names the functions here, and perf unpacks what unbundle writes.
+#[test]
+fn archives_of_perf_are_read_and_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    if !record(folder) {
+        return;
+    }
+    let (own, other) = (folder.join("own"), folder.join("other"));
+    let with_home = |home: &Path, commands: &str| {
+        run(
+            folder,
+            &format!("export HOME={}; {commands}", home.display()),
+        )
+    };
+    // `perf record -N` leaves the cache as it is.
+    let archive = "mkdir own other && perf buildid-cache --add program && perf archive in.data \
+        && mkdir symbols && tar -C symbols -xf in.data.tar.bz2";
+    let said = in_shell(folder, &format!("export HOME={}; {archive}", own.display()));
+    if !said.success() {
+        return skipped::note("perf archive, tar and bzip2");
+    }
+    let folded = |words: &str| {
+        let export = format!("perfconv export {words} --to folded -o -");
+        with_home(&other, &export).stdout
+    };
+    let before = folded("in.data");
+    assert!(before.contains("work_inside"), "{before}");
+    fs::remove_file(folder.join("program")).expect("a file");
+    assert!(!folded("in.data").contains("work_inside"));
+    assert_eq!(folded("in.data --debug-dir symbols"), before);
+    let bundle = "perfconv bundle in.data --debug-dir symbols -o in.bundle";
+    with_home(&other, bundle);
+    assert_eq!(folded("in.bundle"), before);
+    let unpack = "perfconv unbundle in.bundle -o out && tar -C out/debug -cjf out.tar.bz2 . \
+        && mkdir -p other/.debug && tar -C other/.debug -xf out.tar.bz2 && perf script -F ip,sym -i in.data";
+    let names = with_home(&other, unpack).stdout;
+    assert!(names.matches("work_inside").count() > 10, "{names}");
+}
