@@ -37,6 +37,8 @@ pub enum Reason {
     Guest,
     /// The object cannot be read, or is damaged.
     Unreadable(String),
+    /// The symbol table was removed, and no symbol that is known nevertheless contains the address.
+    NoRemainingSymbol,
     /// The symbols are known, but none of them contains the address.
     NoSymbol,
 }
@@ -95,6 +97,9 @@ impl fmt::Display for Reason {
             Reason::NoPerfMap => f.write_str("there is no perf map of the process"),
             Reason::Guest => f.write_str("it belongs to a guest"),
             Reason::Unreadable(error) => f.write_str(error),
+            Reason::NoRemainingSymbol => f.write_str(
+                "its symbol table was removed, and no other symbol of it contains the address",
+            ),
             Reason::NoSymbol => f.write_str("no symbol contains the address"),
         }
     }

@@ -42,6 +42,8 @@ struct Object {
     kind: DsoKind,
     build_id: Option<BuildId>,
     state: ObjectState,
+    /// Whether it is a file whose symbol table was removed and not found elsewhere.
+    is_stripped: bool,
     /// The time of the last use.
     used: u64,
     /// Number of lookups without a symbol.
@@ -256,6 +258,7 @@ impl Symbolizer {
                     kind: dso.kind,
                     build_id: frame.build_id(),
                     state: ObjectState::Unread,
+                    is_stripped: false,
                     used: 0,
                     missed: 0,
                 });
@@ -347,6 +350,8 @@ impl Symbolizer {
             self.held = self.held.saturating_add(symbols.table.held());
         }
         if let Some(object) = self.objects.get_mut(at) {
+            object.is_stripped = object.kind == DsoKind::File
+                && matches!(&state, ObjectState::Known(symbols) if !symbols.has_symtab);
             object.state = state;
         }
         while self.held > self.most_memory && self.drop_oldest(at) {}
@@ -418,6 +423,7 @@ impl Symbolizer {
                 lookups: object.missed,
                 reason: match &object.state {
                     ObjectState::Missing(reason) => reason.clone(),
+                    _ if object.is_stripped => Reason::NoRemainingSymbol,
                     _ => Reason::NoSymbol,
                 },
             })

@@ -30,6 +30,12 @@ pub fn help(reason: &Reason) -> &'static str {
             " (set it to 1 and run as root, or use --vmlinux)"
         }
         Reason::HiddenAddresses(_) => " (run as root, or use --vmlinux)",
+        Reason::Stripped | Reason::NoRemainingSymbol if cfg!(feature = "debuginfod") => {
+            " (--debug-dir names a folder with its debug file, --debuginfod names servers)"
+        }
+        Reason::Stripped | Reason::NoRemainingSymbol => {
+            " (--debug-dir names a folder with its debug file)"
+        }
         _ => "",
     }
 }
@@ -94,6 +100,7 @@ impl Remedy {
     fn could_name(self, object: &Unresolved, searched: SearchedSources) -> bool {
         let is_file = object.kind == DsoKind::File;
         let is_kernel = object.kind == DsoKind::Kernel;
+        let is_stripped = matches!(object.reason, Reason::Stripped | Reason::NoRemainingSymbol);
         match (self, &object.reason) {
             (_, Reason::Guest | Reason::NoSymbol | Reason::Unreadable(_)) => false,
             (Remedy::Root, reason) => matches!(reason, Reason::HiddenAddresses(_)),
@@ -103,14 +110,13 @@ impl Remedy {
                     reason,
                     Reason::NotFound | Reason::OtherBuildId(_) | Reason::OtherKernel
                 );
-                let is_missing = is_missing || *reason == Reason::Stripped;
                 cfg!(feature = "debuginfod")
                     && !searched.has_fetcher
-                    && is_missing
+                    && (is_missing || is_stripped)
                     && object.build_id.is_some()
                     && (!is_file || is_of_distribution(&object.name))
             }
-            (Remedy::DebugDir, reason) => *reason == Reason::Stripped,
+            (Remedy::DebugDir, _) => is_stripped,
             (Remedy::Unverified, Reason::OtherBoot) => is_kernel,
             (Remedy::Unverified, Reason::NoBuildId | Reason::OtherFile | Reason::ModifiedFile) => {
                 is_file
@@ -125,9 +131,7 @@ impl Remedy {
                 !searched.has_root && is_missing && is_file
             }
             // It was made where all objects were: what it does not contain was nowhere.
-            (Remedy::Bundle, reason) => {
-                !searched.has_bundle && !searched.is_own_machine && *reason != Reason::Stripped
-            }
+            (Remedy::Bundle, _) => !searched.has_bundle && !searched.is_own_machine && !is_stripped,
         }
     }
 }
