@@ -53,7 +53,7 @@ pub fn steps(overview: &Overview, share: Option<&NamedShare<'_>>, input: &Path) 
         }),
         share
             .filter(|share| share.is_low() && share.remedy() == Some(Remedy::Bundle))
-            .filter(|_| !facts.directory && !facts.damaged)
+            .filter(|_| !facts.damaged)
             .map(|_| Suggestion {
                 what: "On the recorded machine, add what contains the names of its functions",
                 command: to_output("bundle", input, &output(input, "names", ".bundle")),

@@ -21,7 +21,7 @@ use perfdata_session::Samples;
 use perfdata_unwind::{UnwoundStacks, UserStacks};
 
 use crate::recipe::Recipe;
-use crate::steps::Traces;
+use crate::steps::{Traces, with_objects_of};
 
 /// What an export needs of a recording.
 #[derive(Debug, Clone)]
@@ -112,12 +112,10 @@ impl Export {
     /// # Errors
     /// The input cannot be read or converted.
     pub fn open(&self, input: Input) -> Result<OpenExport> {
-        let mut sources = self.sources.clone().with_recorded_until(input.modified());
-        if (self.symbols || self.unwind)
-            && let Some(folder) = input.bundle_folder()?
-        {
-            sources = sources.with_bundle(Some(folder));
-        }
+        let sources = match self.symbols || self.unwind {
+            true => with_objects_of(self.sources.clone(), &input)?,
+            false => self.sources.clone(),
+        };
         let symbols = self.symbols.then(|| {
             Symbolizer::new(sources.clone())
                 .with_inlines(self.inlines)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::Input;
 use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
@@ -234,6 +235,25 @@ pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Sources {
         .with_root(root)
         .with_debug_dirs(debug_dirs.to_vec())
         .with_caches(caches)
+}
+
+/// Returns `sources` with what came with the recording: the time of its file, the folder of its bundle,
+/// and, unless a list or an image of the kernel is named, the list of symbols in a directory of
+/// `perf record --kcore`.
+///
+/// # Errors
+/// The bundle cannot be read.
+pub fn with_objects_of(sources: Sources, input: &Input) -> Result<Sources> {
+    let is_named = sources.kallsyms.is_some() || sources.vmlinux.is_some();
+    let sources = match input.kernel_symbols().filter(|_| !is_named) {
+        Some(list) => sources.with_kallsyms(Some(list)),
+        None => sources,
+    };
+    let sources = match input.bundle_folder()? {
+        Some(folder) => sources.with_bundle(Some(folder)),
+        None => sources,
+    };
+    Ok(sources.with_recorded_until(input.modified()))
 }
 
 /// Checks whether folders and files can be read: if the name of one is wrong, nothing would be found

@@ -5,16 +5,18 @@ use std::time::SystemTime;
 
 use indicatif::HumanBytes;
 use perfdata_bundle::{BundleWriter, Gathered, Gatherer, Member};
+use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Limits, RecordRef};
 use perfdata_core::record::{AuxtraceType, Body, Record, RecordType};
-use perfdata_recipe::{Export, OpenExport, check_readable, sources_in};
+use perfdata_recipe::{Export, OpenExport, check_readable, sources_in, with_objects_of};
 
 use super::{debuginfod, open, output_or_standard};
 use crate::cli::BundleArgs;
 use crate::messages::Messages;
 use crate::suggestions::count;
-use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::{Input, Output, bundle_index};
+use perfdata_convert::pipeline::Conversion;
 use perfdata_convert::support::counted::CountedWriter;
 use perfdata_export::{FetchAhead, Sources, fetch_objects};
 
@@ -28,19 +30,24 @@ pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> 
     let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
     let output = Output::create(path, &args.input, args.output.force)?;
     let output = output.synced(!args.output.no_sync);
-    let input = open(&args.input, limits, messages)?.into_seekable()?;
-    if input.directory().is_some() {
-        let what =
-            "a bundle contains a recording that is one file, not a directory: convert it first";
-        return Err(Error::Usage(what.into()).with_step(Step::Other("--to file".into())));
-    }
+    let mut input = open(&args.input, limits, messages)?.into_seekable()?;
     let sources = sources_in(args.sysroot.as_deref(), &args.debug_dir)
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified)
-        .with_recorded_until(input.modified())
-        .with_bundle(input.bundle_folder()?)
         .with_fetcher(debuginfod::fetcher(&args.debuginfod)?);
+    let sources = with_objects_of(sources, &input)?;
+    if let Some(directory) = input.directory() {
+        for name in directory.extras() {
+            messages.note(format_args!(
+                "{name} is not in the bundle, except for its list of symbols"
+            ));
+        }
+        // A bundle contains a recording that is one file.
+        let conversion = Conversion::new(Vec::new()).to(Some(ContainerKind::File));
+        let (file, _) = conversion.run_apart(input)?;
+        input = file.limited_by(limits);
+    }
     let gathered = gather(&input, sources, args.all, limits, messages)?;
     let size = output.write_stream(limits.threads(), |out| write(&input, &gathered, out))?;
     tell(&gathered, size, messages);

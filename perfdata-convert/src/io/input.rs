@@ -4,7 +4,7 @@ mod open;
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
@@ -248,6 +248,14 @@ impl Input {
             OpenInput::Directory(directory) => Some(directory),
             _ => None,
         }
+    }
+
+    /// Returns the list of the kernel's symbols in a directory of `perf record --kcore`.
+    pub fn kernel_symbols(&self) -> Option<PathBuf> {
+        let directory = self.directory()?;
+        let list = directory.path().join("kcore_dir").join("kallsyms");
+        let has_kernel = directory.extras().iter().any(|name| name == "kcore_dir");
+        (has_kernel && list.is_file()).then_some(list)
     }
 
     /// Returns only the `data` file of a directory, as an input with the same watch.

@@ -75,6 +75,61 @@ fn a_truncated_bundle_is_refused() {
     );
 }
 
+/// The recording in the bundle is the file that a conversion makes of the directory.
+#[test]
+fn a_directory_becomes_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for name in ["7.2-x86_64-file-threads", "6.1-x86_64-file-threads-z"] {
+        let recording = fixtures_dir().join(format!("{name}.data"));
+        let recording = recording.display();
+        run(folder, &format!("perfconv {recording} -o in.data --force"));
+        run(
+            folder,
+            &format!("perfconv bundle {recording} -o in.bundle --force"),
+        );
+        run(
+            folder,
+            "perfconv unbundle in.bundle -o un --force && cmp in.data un/perf.data",
+        );
+    }
+}
+
+/// Symbols of the kernel are those in the directory, also after it became a bundle.
+#[test]
+fn the_kernels_symbols_in_a_directory_are_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let recording = fixtures_dir().join("7.2-x86_64-file-threads.data");
+    run(folder, &format!("cp -r {} in", recording.display()));
+    let folded = |words: &str| {
+        run(
+            folder,
+            &format!("perfconv export {words} -o out --to folded --force"),
+        );
+        fs::read_to_string(folder.join("out")).expect("a file")
+    };
+    assert!(!folded("in").contains("in_the_kernel"));
+    let list = folder.join("in/kcore_dir");
+    fs::create_dir(&list).expect("a folder");
+    let symbols =
+        "ffffffff98200000 T _text\nffffffff98200000 T in_the_kernel\nffffffff99a00000 T _etext\n";
+    fs::write(list.join("kallsyms"), symbols).expect("a file");
+    let named = folded("in");
+    assert!(named.contains("in_the_kernel"), "{named}");
+    let said = run(folder, "perfconv bundle in -o in.bundle");
+    let note = "kcore_dir is not in the bundle, except for its list of symbols";
+    assert!(said.contains(note), "{said}");
+    assert_eq!(folded("in.bundle"), named);
+    // An option names another list.
+    fs::write(
+        folder.join("other"),
+        symbols.replace("in_the_kernel", "elsewhere"),
+    )
+    .expect("a file");
+    assert!(!folded("in --kallsyms other").contains("in_the_kernel"));
+}
+
 /// The code that a trace ran through is in the bundle, so that it is decoded without the program.
 #[test]
 fn traces_are_decoded_from_the_bundle() {

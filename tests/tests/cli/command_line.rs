@@ -506,7 +506,7 @@ fn a_name_alone_tells_what_to_do() {
         ),
         (
             "7.2-x86_64-file-threads",
-            &["--to file ", "--compat 6.1 ", "info --leaks "],
+            &["bundle ", "--to file ", "--compat 6.1 "],
         ),
         (
             "6.1-x86_64-file-default",
