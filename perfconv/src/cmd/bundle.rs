@@ -62,10 +62,15 @@ fn gather(
     limits: Limits,
     messages: Messages,
 ) -> Result<Gathered> {
+    let Some(again) = input.again() else {
+        return Err(Error::Refused(
+            "this recording can be read only once".into(),
+        ));
+    };
     let mut export = Export::new(sources.clone());
     export.recipe.limits = limits;
     (export.symbols, export.allow_empty) = (false, true);
-    let has_samples_in_traces = traces_of(input)? == Some(AuxtraceType::ARM_SPE);
+    let has_samples_in_traces = traces_of(input) == Some(AuxtraceType::ARM_SPE);
     if !has_samples_in_traces {
         export.traces = None;
     }
@@ -73,7 +78,7 @@ fn gather(
         mut samples,
         ending,
         ..
-    } = export.open(again(input)?)?;
+    } = export.open(again)?;
     fetch_objects(&sources, samples.recording(), FetchAhead::Lines)?;
     let mut gatherer = Gatherer::new(sources, samples.recording());
     let mut needs_code = false;
@@ -95,31 +100,24 @@ fn gather(
 }
 
 /// Returns the type of the traces in a recording, if AUXTRACE_INFO precedes the records of the kernel, as
-/// `perf record` writes it.
-fn traces_of(input: &Input) -> Result<Option<AuxtraceType>> {
-    let (mut reader, _) = again(input)?.reader()?;
-    while let Some((Chunk::Records(batch), recording)) = reader.next_chunk()? {
+/// `perf record` writes it. What cannot be read is an error when the samples are read.
+fn traces_of(input: &Input) -> Option<AuxtraceType> {
+    let (mut reader, _) = input.again()?.reader().ok()?;
+    while let (Chunk::Records(batch), recording) = reader.next_chunk().ok()?? {
         for raw in batch.iter() {
             if raw.kind == RecordType::AUXTRACE_INFO {
                 let layout = recording.events.layout_of(&raw);
-                let record = Record::decode(&raw, &layout).map_err(Error::Read)?;
-                return Ok(match record.body {
+                return match Record::decode(&raw, &layout).ok()?.body {
                     Body::AuxtraceInfo(info) => Some(info.kind),
                     _ => None,
-                });
+                };
             }
             if raw.kind.is_kernel() {
-                return Ok(None);
+                return None;
             }
         }
     }
-    Ok(None)
-}
-
-/// Returns the input, to be read once more.
-fn again(input: &Input) -> Result<Input> {
-    let refused = || Error::Refused("this recording can be read only once".into());
-    input.again().ok_or_else(refused)
+    None
 }
 
 /// Writes the bundle. Returns its size in bytes.

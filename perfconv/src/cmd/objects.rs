@@ -43,7 +43,8 @@ pub fn help(reason: &Reason) -> &'static str {
 /// Returns the option that could find the names of an object, as a part of a note.
 pub fn help_for(object: &Unresolved) -> &'static str {
     match (object.kind, &object.reason) {
-        // No option verifies or replaces what the running kernel has.
+        // What belongs to a kernel that is not known to be the running one is not taken from it.
+        (DsoKind::Vdso | DsoKind::Vdso32, Reason::NoBuildId) => "",
         (DsoKind::Kernel, Reason::NoBuildId) => " (--vmlinux or --kallsyms names it)",
         (DsoKind::Module, Reason::NoBuildId | Reason::OtherModule) => {
             " (--kallsyms names a list of its symbols)"
