@@ -126,6 +126,7 @@ impl BuildIdTable {
                     name: name.clone(),
                     file: None,
                     mapped_build_id: None,
+                    process: None,
                 };
                 (dso, entry.id)
             })

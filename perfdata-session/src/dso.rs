@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::{self, CpuMode, Inode};
@@ -158,7 +158,7 @@ impl FileId {
 }
 
 /// A DSO. Different files with the same name are different DSOs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Dso {
     /// The machine that it belongs to.
@@ -172,12 +172,40 @@ pub struct Dso {
     /// The build ID in its mappings. [`Session::build_id`](crate::Session::build_id) also considers
     /// the recording's BUILD_ID section.
     pub mapped_build_id: Option<BuildId>,
+    /// The process ID of the process that mapped it last, for files in other mount namespaces; `None` if
+    /// no process did. It does not belong to what distinguishes DSOs.
+    pub process: Option<u32>,
+}
+
+impl PartialEq for Dso {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Dso {}
+
+impl Hash for Dso {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 /// The suffix that the kernel appends to the name of a deleted file (fs/d_path.c).
 const DELETED: &[u8] = b" (deleted)";
 
 impl Dso {
+    /// Returns what distinguishes it from other DSOs.
+    fn identity(&self) -> impl Hash + Eq + '_ {
+        (
+            self.machine,
+            self.kind,
+            &*self.name,
+            self.file,
+            self.mapped_build_id,
+        )
+    }
+
     /// Returns the name without the kernel's suffix for a deleted file.
     pub fn path(&self) -> &[u8] {
         match self.kind {
@@ -218,13 +246,14 @@ impl Dsos {
         let hash = self.hasher.hash_one((machine, kind, name, file, build_id));
         let mut at = self.by_hash.get(&hash).copied();
         while let Some(id) = at {
-            let Some(dso) = self.list.get(id.index()) else {
+            let Some(dso) = self.list.get_mut(id.index()) else {
                 break;
             };
             if dso.name.as_ref() == name
                 && (dso.machine, dso.kind, dso.file, dso.mapped_build_id)
                     == (machine, kind, file, build_id)
             {
+                dso.process = mapped.process.or(dso.process);
                 return id;
             }
             at = self.before.get(id.index()).copied().flatten();
@@ -360,6 +389,7 @@ mod tests {
             name: b"/tmp/a (deleted)".as_slice().into(),
             file: None,
             mapped_build_id: None,
+            process: None,
         };
         assert!(dso.is_deleted());
         assert_eq!(dso.path(), b"/tmp/a");

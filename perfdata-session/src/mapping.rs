@@ -66,6 +66,8 @@ pub struct MappedDso<'a> {
     pub file: Option<FileId>,
     /// The build ID in the record.
     pub build_id: Option<BuildId>,
+    /// The process ID of the process, if it is one of the host.
+    pub process: Option<u32>,
 }
 
 /// A mapping as described by an MMAP, MMAP2 or KSYMBOL record.
@@ -125,6 +127,7 @@ impl<'a> Mapped<'a> {
                 symbol: &[],
                 file: None,
                 build_id: None,
+                process: None,
             },
             start: symbol.addr,
             end,
@@ -151,6 +154,7 @@ impl<'a> Mapped<'a> {
                 symbol,
                 file: None,
                 build_id: None,
+                process: (mode == CpuMode::USER && pid != u32::MAX).then_some(pid),
             },
             start,
             end,
@@ -200,6 +204,7 @@ impl MappedDso<'_> {
             name,
             file,
             build_id,
+            process,
             ..
         } = *self;
         Dso {
@@ -208,6 +213,7 @@ impl MappedDso<'_> {
             name: name.into(),
             file,
             mapped_build_id: build_id,
+            process,
         }
     }
 }

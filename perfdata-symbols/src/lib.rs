@@ -50,6 +50,7 @@ mod kernel_list;
 mod lines;
 pub mod machine;
 mod names;
+pub mod namespace;
 mod object;
 mod os;
 pub mod perf_map;

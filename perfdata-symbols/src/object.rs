@@ -20,6 +20,7 @@ use crate::elf::{Addresses, Elf};
 use crate::evidence::{Evidence, Running, Times};
 use crate::kallsyms::Kallsyms;
 use crate::kernel_list::KernelList;
+use crate::namespace;
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -196,7 +197,10 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
     if !is_own && !sources.unverified {
         return Err(Reason::NoPerfMap);
     }
-    let path = sources.locate(&perf_map::path(pid));
+    let path = match is_own.then(|| namespace::perf_map_of(pid)).flatten() {
+        Some(map) => map,
+        None => sources.locate(&perf_map::path(pid)),
+    };
     let text = perf_map::read(&path, true)?;
     Ok(Symbols {
         table: perf_map::parse(&text).into(),

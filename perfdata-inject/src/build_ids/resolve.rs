@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use perfdata_core::Recording;
 use perfdata_core::file_name::to_path;
 use perfdata_session::{BuildId as Id, Dso, DsoKind, Machine};
-use perfdata_symbols::{DebugLink, Elf, machine};
+use perfdata_symbols::{DebugLink, Elf, machine, namespace};
 
 use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
@@ -96,7 +96,10 @@ impl Resolver {
         {
             return Ok(id);
         }
-        let key = (object.machine, object.kind, object.name.clone());
+        let place = self.in_namespace(object);
+        let name = place.as_ref().map(|place| place.as_os_str());
+        let name = name.map_or(&*object.name, |name| name.as_encoded_bytes());
+        let key = (object.machine, object.kind, name.into());
         if let Some(answer) = self.files.get(&key) {
             return answer.clone();
         }
@@ -106,11 +109,21 @@ impl Resolver {
             DsoKind::Module => self.module(&object.name),
             DsoKind::Vdso => self.vdso(64),
             DsoKind::Vdso32 => self.vdso(32),
-            DsoKind::File => file(&self.sysroot, &object.name),
+            DsoKind::File => match &place {
+                Some(place) => in_elf(place).map_err(|e| format!("{}: {e}", place.display())),
+                None => file(&self.sysroot, &object.name),
+            },
             _ => Err("it is not a file".into()),
         };
         self.files.insert(key, answer.clone());
         answer
+    }
+
+    /// Returns where the file of a process in another mount namespace is, which still runs on this machine.
+    fn in_namespace(&self, object: &Dso) -> Option<PathBuf> {
+        let is_file = object.kind == DsoKind::File;
+        let process = object.process.filter(|_| is_file && self.own_machine)?;
+        namespace::place_of(process, to_path(&object.name)?)
     }
 
     /// Returns the build ID of an object of a guest.

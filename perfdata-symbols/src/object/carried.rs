@@ -15,6 +15,7 @@ use crate::evidence::Evidence;
 use crate::fetch::FetchedFile;
 use crate::files::ObjectFinder;
 use crate::machine::own_vdso;
+use crate::namespace;
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::{KALLSYMS, Sources};
@@ -330,7 +331,10 @@ fn generated(pid: u32, sources: &Sources, host: &Host) -> Result<Vec<CarriedFile
     let is_own = host.is_this && sources.is_own();
     let (path, evidence) = match sources.bundled(name) {
         Some(copy) => (copy, Evidence::Bundled),
-        None if is_own => (recorded.clone(), Evidence::Machine),
+        None if is_own => {
+            let map = namespace::perf_map_of(pid);
+            (map.unwrap_or_else(|| recorded.clone()), Evidence::Machine)
+        }
         None if sources.unverified => (sources.locate(&recorded), Evidence::Unverified),
         None => return Err(Reason::NoPerfMap),
     };

@@ -1,6 +1,7 @@
 //! Files that processes map: programs and libraries.
 
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use perfdata_core::file_name::to_path;
@@ -13,6 +14,7 @@ use crate::debug_info::DEBUG_INFO;
 use crate::elf::{Addresses, Elf};
 use crate::evidence::{Evidence, check_file};
 use crate::fetch::{FetchAhead, FetchedFile};
+use crate::namespace;
 use crate::os;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -53,33 +55,19 @@ pub(super) fn own_file(
             evidence: Evidence::Bundled,
         });
     }
-    let own = match Bytes::open(&path) {
-        Err(_) => None,
-        Ok(bytes) => match (Elf::parse(bytes).map(|elf| elf.at(&path)), wanted.build_id) {
-            (Err(error), _) => {
-                reason = Reason::Unreadable(error);
-                None
+    let mut own = None;
+    let elsewhere = iter::once_with(|| in_namespace(wanted, sources, host)).flatten();
+    for path in iter::once(path).chain(elsewhere) {
+        match recorded_file(wanted, sources, host, &path) {
+            Ok((elf, other)) => {
+                evidence = other.or(evidence);
+                own = Some(elf);
+                break;
             }
-            (Ok(elf), Some(id)) => match elf.build_id() {
-                Some(own) if is_same(&own, &id) => Some(elf),
-                Some(own) => {
-                    reason = Reason::OtherBuildId(own);
-                    None
-                }
-                None => None,
-            },
-            (Ok(elf), None) => match unidentified(wanted, sources, host, &path) {
-                Ok(other) => {
-                    evidence = Some(other);
-                    Some(elf)
-                }
-                Err(other) => {
-                    reason = other;
-                    None
-                }
-            },
-        },
-    };
+            Err(Reason::NotFound) => {}
+            Err(other) => reason = other,
+        }
+    }
     let id = wanted
         .build_id
         .or_else(|| own.as_ref().and_then(Elf::build_id));
@@ -95,6 +83,34 @@ pub(super) fn own_file(
         reason,
         evidence: evidence.unwrap_or(Evidence::Unverified),
     })
+}
+
+/// Returns where the file of a process in another mount namespace is, which still runs on this machine.
+fn in_namespace(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Option<PathBuf> {
+    if !host.is_this || !sources.is_own() {
+        return None;
+    }
+    namespace::place_of(wanted.dso.process?, to_path(wanted.dso.path())?)
+}
+
+/// Returns the file at `path` if it is the recorded one, and why, if not by its build ID.
+fn recorded_file(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    path: &Path,
+) -> Result<(Elf, Option<Evidence>), Reason> {
+    let bytes = Bytes::open(path).map_err(|_| Reason::NotFound)?;
+    let elf = Elf::parse(bytes).map_err(Reason::Unreadable)?.at(path);
+    match (wanted.build_id, elf.build_id()) {
+        (Some(id), Some(own)) if is_same(&own, &id) => Ok((elf, None)),
+        (Some(_), Some(own)) => Err(Reason::OtherBuildId(own)),
+        (Some(_), None) => Err(Reason::NotFound),
+        (None, _) => {
+            let evidence = unidentified(wanted, sources, host, path)?;
+            Ok((elf, Some(evidence)))
+        }
+    }
 }
 
 /// Returns why the file at `path` is the recorded one, although the recording does not contain its build

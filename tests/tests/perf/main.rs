@@ -5,6 +5,7 @@ mod aux_packets_perf;
 mod battery_perf;
 mod bundle_perf;
 mod callchain_perf;
+mod containers_perf;
 mod debuginfod_perf;
 mod demangle_binutils;
 mod file2pipe_perf;
