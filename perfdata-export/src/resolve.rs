@@ -334,6 +334,7 @@ impl Pass {
         });
         self.resolver.at_return_addresses = needs.at_return_addresses;
         self.resolver.outermost_inlined = needs.outermost_inlined;
+        self.resolver.innermost_frame = needs.innermost_frame;
         self
     }
 
@@ -393,9 +394,7 @@ impl Pass {
             .tracepoints
             .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        if needs.innermost_frame {
-            resolver.innermost(sample, frames);
-        } else if !needs.without_frames {
+        if !needs.without_frames {
             resolver.frames(sample, frames);
         }
         if let Some(frame) = frames.first()

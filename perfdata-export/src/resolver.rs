@@ -114,6 +114,8 @@ pub(crate) struct Resolver {
     pub at_return_addresses: bool,
     /// Whether the function of an address is also a frame as if it were inlined there.
     pub outermost_inlined: bool,
+    /// Whether samples have only the innermost frame.
+    pub innermost_frame: bool,
 }
 
 impl Resolver {
@@ -133,6 +135,7 @@ impl Resolver {
             before_exec: false,
             at_return_addresses: false,
             outermost_inlined: false,
+            innermost_frame: false,
         }
     }
 
@@ -147,30 +150,15 @@ impl Resolver {
         }
     }
 
-    /// Appends the innermost frame of a sample, with the functions that are inlined there.
-    pub fn innermost(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
-        let mut all = sample.frames().with_before_exec(self.before_exec);
-        if let Some(frame) = all.next() {
-            self.append_frame(sample, &frame, frames);
-        }
-    }
-
     fn append(&mut self, sample: &Sample<'_>, frames: &mut Vec<ResolvedFrame>) {
         for frame in sample.frames().with_before_exec(self.before_exec) {
-            self.append_frame(sample, &frame, frames);
-        }
-    }
-
-    #[inline]
-    fn append_frame(
-        &mut self,
-        sample: &Sample<'_>,
-        frame: &Frame<'_>,
-        frames: &mut Vec<ResolvedFrame>,
-    ) {
-        match self.known(frame) {
-            Some(resolved) => frames.push(resolved),
-            None => self.resolve_into(sample, frame, frames),
+            match self.known(&frame) {
+                Some(resolved) => frames.push(resolved),
+                None => self.resolve_into(sample, &frame, frames),
+            }
+            if self.innermost_frame {
+                break;
+            }
         }
     }
 
