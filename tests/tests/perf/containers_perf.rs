@@ -1,7 +1,6 @@
 //! Programs in containers that still run: their files and perf maps are in another mount namespace.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -16,6 +15,7 @@ const PROGRAM: &str = "
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 __attribute__((noinline)) unsigned work_inside(unsigned x) { for (int i = 0; i < 100000; i++) x = x * 5 + 1; return x; }
 __attribute__((noinline)) unsigned work_outside(unsigned x) { for (int i = 0; i < 40; i++) x += work_inside(x); return x; }
@@ -30,8 +30,8 @@ int main(void) {
     FILE *map = fopen(name, \"w\");
     fprintf(map, \"%lx %x generated_function\\n\", (unsigned long)at, (unsigned)sizeof(code));
     fclose(map);
-    alarm(100);
-    for (;;) { x += work_outside(x); ((void (*)(void))at)(); }
+    /* The first process of a namespace ignores alarms. */
+    for (time_t end = time(0) + 100; time(0) < end;) { x += work_outside(x); ((void (*)(void))at)(); }
 }
 ";
 
@@ -52,10 +52,13 @@ impl Container {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c"]);
         command.arg(commands).stdin(Stdio::null());
-        let mut outside = command.stderr(Stdio::null()).spawn().ok()?;
+        let outside = command.stderr(Stdio::null()).spawn().ok()?;
         let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", outside.id()));
+        let mut container = Container { outside, pid: 0 };
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(20) && outside.try_wait().ok()?.is_none() {
+        while start.elapsed() < Duration::from_secs(20)
+            && container.outside.try_wait().ok()?.is_none()
+        {
             let children = fs::read_to_string(&children).unwrap_or_default();
             if let Some(pid) = children
                 .split_whitespace()
@@ -66,19 +69,20 @@ impl Container {
             {
                 // It has written its list.
                 thread::sleep(Duration::from_millis(200));
-                return Some(Container { outside, pid });
+                container.pid = pid;
+                return Some(container);
             }
             thread::sleep(Duration::from_millis(20));
         }
-        let _ = outside.kill();
-        let _ = outside.wait();
         None
     }
+}
 
-    fn stop(mut self) -> io::Result<()> {
-        self.outside.kill()?;
-        self.outside.wait()?;
-        Ok(())
+impl Drop for Container {
+    /// Ends unshare, and with it the program.
+    fn drop(&mut self) {
+        let _ = self.outside.kill();
+        let _ = self.outside.wait();
     }
 }
 
@@ -135,7 +139,13 @@ fn programs_in_containers_have_names_while_they_run() {
     let notes = own.split_once("Build ID: ").expect("a build ID").1;
     let id = notes.lines().next().expect("a line");
     assert!(known.contains(&format!("{id} /mnt/inside")), "{known}");
-    container.stop().expect("the program ends");
+    let process = PathBuf::from(format!("/proc/{}", container.pid));
+    drop(container);
+    let start = Instant::now();
+    while process.exists() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it runs on");
+        thread::sleep(Duration::from_millis(20));
+    }
     for ((name, _), running) in kinds.iter().zip(&running) {
         // Only unwound stacks contain the caller of a function without a frame pointer.
         let callers = if *name == "stacks" {

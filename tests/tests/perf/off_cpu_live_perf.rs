@@ -386,7 +386,8 @@ fn times_on_and_off_the_cpu_are_the_life_of_each_thread() {
         assert!(!waits.is_empty(), "{comm}: no {reason} in {function}");
         if comm == "oc-sleep" {
             let shortest = waits.iter().map(|off| off.end - off.begin).min();
-            assert!(shortest >= Some(3_000_000), "{shortest:?}");
+            // It sleeps 3 ms, by another clock than that of the samples.
+            assert!(shortest >= Some(2_900_000), "{shortest:?}");
         }
     }
 }
