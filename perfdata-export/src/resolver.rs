@@ -60,6 +60,7 @@ impl Known {
 
 impl ResolvedFrame {
     /// Returns a frame about whose address nothing is known.
+    #[inline]
     pub(crate) fn unmapped(address: u64, mode: CpuMode) -> Self {
         ResolvedFrame {
             address,
