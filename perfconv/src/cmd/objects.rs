@@ -15,9 +15,8 @@ pub fn help(reason: &Reason) -> &'static str {
         Reason::NeitherIdNorFile => {
             " (--sysroot with --unverified uses the file in a copy of the machine's root)"
         }
-        Reason::OtherFile | Reason::ModifiedFile | Reason::OtherModule => {
-            " (--unverified uses it nevertheless)"
-        }
+        Reason::OtherFile | Reason::ModifiedFile => " (--unverified uses it nevertheless)",
+        Reason::OtherModule => " (--kallsyms names a list of its symbols)",
         Reason::OtherBoot => {
             " (--vmlinux names its image, --unverified uses the running kernel; perf record with build IDs, or perfconv inject -b before the machine is started again, prevents this)"
         }
@@ -46,9 +45,7 @@ pub fn help_for(object: &Unresolved) -> &'static str {
         // What belongs to a kernel that is not known to be the running one is not taken from it.
         (DsoKind::Vdso | DsoKind::Vdso32, Reason::NoBuildId) => "",
         (DsoKind::Kernel, Reason::NoBuildId) => " (--vmlinux or --kallsyms names it)",
-        (DsoKind::Module, Reason::NoBuildId | Reason::OtherModule) => {
-            " (--kallsyms names a list of its symbols)"
-        }
+        (DsoKind::Module, Reason::NoBuildId) => help(&Reason::OtherModule),
         (_, reason) => help(reason),
     }
 }
