@@ -6,6 +6,8 @@ mod callchains;
 mod choices;
 #[cfg(feature = "columns")]
 mod columns;
+#[cfg(feature = "columns")]
+mod compact;
 mod convert;
 mod debuginfod;
 mod examples;
@@ -34,6 +36,8 @@ pub use callchains::{CallchainArgs, READS_OBJECTS};
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 #[cfg(feature = "columns")]
 pub use columns::ColumnArgs;
+#[cfg(feature = "columns")]
+pub use compact::CompactArgs;
 pub use convert::ConvertArgs;
 pub use debuginfod::DebuginfodArgs;
 pub use export::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
@@ -307,6 +311,8 @@ impl Cli {
             Some(Command::Export(args)) => &args.input,
             Some(Command::Recover(args)) => args.convert.input.all(),
             Some(Command::Split(args)) => args.convert.input.all(),
+            #[cfg(feature = "columns")]
+            Some(Command::Compact(_)) => return None,
             Some(
                 Command::Merge(_) | Command::Diff(_) | Command::Man(_) | Command::Completions(_),
             ) => return None,
@@ -356,6 +362,14 @@ pub enum Command {
     /// Deferred callchains are joined with their samples.
     #[command(after_long_help = examples::EXPORT, mut_args(export::of_export))]
     Export(ExportArgs),
+    /// Put the Parquet files of many recordings together
+    ///
+    /// In a directory of export --append-to, each recording has a file in each table. This command
+    /// puts those of a table and a day into one, sorted by host, while others read the directory and
+    /// add recordings.
+    #[cfg(feature = "columns")]
+    #[command(after_long_help = examples::COMPACT)]
+    Compact(CompactArgs),
     /// Show what a recording contains
     ///
     /// Shows the command line and date, samples by event, CPU and comm, lost records, events with

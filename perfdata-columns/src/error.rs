@@ -1,6 +1,7 @@
 //! Errors.
 
 use std::io;
+use std::path::PathBuf;
 
 use arrow_schema::ArrowError;
 
@@ -14,12 +15,37 @@ pub enum Error {
     /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
     Output(#[source] io::Error),
+    /// A file of a table cannot be read.
+    #[error("{}: {error}", .path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: String,
+    },
     /// The samples cannot be resolved.
     #[error(transparent)]
     Samples(perfdata_export::Error),
     /// The library for Arrow or Parquet refuses the data.
     #[error("columns cannot be encoded: {0}")]
     Encoding(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Returns an error of reading the file `path`.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn in_file(path: &std::path::Path, error: Error) -> Self {
+        // The conversions from the errors of the libraries take it for one of writing.
+        let error = match error {
+            Error::Output(error) => error.to_string(),
+            Error::Encoding(error) => error.to_string(),
+            other => other.to_string(),
+        };
+        Error::InFile {
+            path: path.to_owned(),
+            error,
+        }
+    }
 }
 
 /// Returns an error on a big-endian host: the libraries write the numbers of Parquet files and

@@ -82,8 +82,8 @@ pub use machine::metadata;
 pub use options::Options;
 #[cfg(feature = "parquet")]
 pub use parquet::{
-    BrokenRecording, FileStamp, ParquetFile, ParquetTables, is_known_broken, read_field_columns,
-    write_field_columns,
+    BrokenRecording, FileStamp, Fold, ParquetFile, ParquetTables, RecordingOrder, RecordingOrders,
+    is_known_broken, read_field_columns, read_recordings, write_field_columns,
 };
 pub use partition::{ENDING, Partition};
 pub use schema::{Column, Kind, SCHEMA_KEY, SCHEMA_VERSION, SampleColumn, Table, sample_schema};

@@ -1,7 +1,5 @@
 //! The paths of the files of many recordings in one directory.
 
-use std::fmt::Write as _;
-
 use crate::schema::Table;
 
 /// The ending of Parquet files.
@@ -10,38 +8,30 @@ pub const ENDING: &str = ".parquet";
 /// The value of a partition that is null, in the convention of Hive.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Maximum length of a value in bytes. The name of a file has at most 255.
-const MOST: usize = 200;
-
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
 
-/// The values by which files are divided into folders, in the convention of Hive:
-/// `date=DATE/host=HOST`.
+/// The value by which files are divided into folders, in the convention of Hive: `date=DATE`.
 ///
 /// ```
 /// use perfdata_columns::{Partition, Table};
 ///
-/// let partition = Partition::new(Some(1_795_364_413_000_000), Some("web 1"));
+/// let partition = Partition::new(Some(1_795_364_413_000_000));
 /// let path = partition.path_of(&Table::Samples, "0123");
-/// assert_eq!(path, "samples/date=2026-11-22/host=web%201/0123.parquet");
+/// assert_eq!(path, "samples/date=2026-11-22/0123.parquet");
 /// assert_eq!(partition.path_of(&Table::Recordings, "0123"), "recordings/0123.parquet");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     date: String,
-    host: String,
 }
 
 impl Partition {
-    /// Returns the partition of a recording that began at `time`, in microseconds since 1970 (UTC),
-    /// on a host. What is not known becomes `__HIVE_DEFAULT_PARTITION__`.
-    pub fn new(time: Option<i64>, host: Option<&str>) -> Self {
+    /// Returns the partition of a recording that began at `time`, in microseconds since 1970 (UTC).
+    /// Without a time, the date is `__HIVE_DEFAULT_PARTITION__`.
+    pub fn new(time: Option<i64>) -> Self {
         Partition {
             date: time.map_or_else(|| NULL.into(), date_of),
-            host: host
-                .filter(|host| !host.is_empty())
-                .map_or_else(|| NULL.into(), encoded),
         }
     }
 
@@ -53,24 +43,14 @@ impl Partition {
 
     /// Returns the path of the file of the table called `table`, as [`path_of`](Self::path_of).
     pub fn path_of_name(&self, table: &str, id: &str) -> String {
-        let Partition { date, host } = self;
         if [Table::Recordings, Table::Broken]
             .iter()
             .any(|whole| table == whole.name())
         {
             return format!("{table}/{id}{ENDING}");
         }
-        format!("{table}/date={date}/{}/{id}{ENDING}", folder_of_host(host))
+        format!("{table}/date={}/{id}{ENDING}", self.date)
     }
-
-    /// Returns the name of the folder of the host.
-    pub fn host_folder(&self) -> String {
-        folder_of_host(&self.host)
-    }
-}
-
-fn folder_of_host(host: &str) -> String {
-    format!("host={host}")
 }
 
 /// Returns the date of a time as `2026-11-22`.
@@ -102,24 +82,6 @@ fn date_of(micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Returns a value as the name of a folder: other characters than letters, digits, `_`, `-` and `.`
-/// are percent-encoded, as engines expect it.
-fn encoded(value: &str) -> String {
-    let mut shown = String::new();
-    for &byte in value.as_bytes() {
-        if shown.len() >= MOST {
-            break;
-        }
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.') {
-            shown.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(shown, "%{byte:02X}");
-        }
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,19 +101,5 @@ mod tests {
         }
         date_of(i64::MIN);
         date_of(i64::MAX);
-    }
-
-    #[test]
-    fn hosts_are_names_of_folders() {
-        let folder = |host| Partition::new(None, host).path_of(&Table::Lost, "id");
-        let null = format!("date={NULL}");
-        assert_eq!(folder(None), format!("lost/{null}/host={NULL}/id.parquet"));
-        assert_eq!(folder(Some("")), folder(None));
-        let odd = folder(Some("../a=b/ü\n"));
-        assert_eq!(
-            odd,
-            format!("lost/{null}/host=..%2Fa%3Db%2F%C3%BC%0A/id.parquet")
-        );
-        assert!(folder(Some(&"ü".repeat(1000))).len() < 300);
     }
 }

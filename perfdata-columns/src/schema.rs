@@ -172,7 +172,7 @@ chosen_columns! {
         /// A column about the sample.
         Sample OfSample {
             Recording "recording" Name "ID of the recording",
-            Host "host" Name "host name (HOSTNAME); in partitioned directories, it is in the path",
+            Host "host" Name "host name (HOSTNAME)",
             Time "time" Int64 "time in ns on the clock of the recording (PERF_SAMPLE_TIME)",
             Wall "wall" Timestamp "time of day, by CLOCK_DATA (`perf record -k`)",
             Event "event" Name "name of the event, as in perf script",

@@ -35,6 +35,7 @@ pub use {
     gaps::{Gap, Gaps},
     input::{Combined, Written},
     input_source::{InputSource, ReadToEnd, each_record},
+    new_file::exchange,
     reader::{Size, Watch},
     skim::Extent,
 };

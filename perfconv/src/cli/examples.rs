@@ -94,6 +94,16 @@ Examples:
 
 Exit status: 0 success; 1 invalid input or refused, nothing written; 2 usage or I/O error.";
 
+/// Examples of `perfconv compact`.
+#[cfg(feature = "columns")]
+pub const COMPACT: &str = "\
+Examples:
+    perfconv compact fleet
+    perfconv compact --dry-run fleet
+    perfconv compact --drop-before 2026-11-01 fleet
+
+Exit status: 0 success; 1 refused, or a file could not be read and its folder is as before; 2 usage or I/O error.";
+
 /// Examples of `perfconv info`.
 pub const INFO: &str = "\
 Examples:

@@ -1,5 +1,6 @@
 //! `perfconv export --append-to`: the tables of many recordings in one directory.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use perfdata_recipe::Exported;
 
 use super::broken::BrokenRow;
 use super::columns::{Opened, STANDARD, id_of, threads_of};
+use super::compacted_index::CompactedIndex;
 use super::export::{of_args, tell};
 use super::shared_columns::SchemaFiles;
 use super::{Outcome, Several, objects, open, open_unseen};
@@ -30,6 +32,8 @@ enum Appended {
     Added(Box<Exported>),
     /// The recording was there.
     Known,
+    /// The recording was there, and could not be replaced.
+    Kept,
     /// The recording could not be exported, and has not changed.
     Broken,
 }
@@ -58,6 +62,9 @@ pub fn run(
             return Err(Error::Usage(what));
         }
     }
+    if folder.exists() {
+        refuse_old_layout(folder)?;
+    }
     let start = Instant::now();
     let paths = several.paths;
     let jobs = args
@@ -67,18 +74,19 @@ pub fn run(
     let jobs = jobs.min(paths.len()).max(1);
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
+    let compacted = CompactedIndex::default();
     let (sender, results) = mpsc::channel();
     let mut total = Total::default();
     let mut outcome = Outcome::Done;
     let mut fatal = None;
     thread::scope(|scope| {
-        let (next, is_over) = (&next, &is_over);
+        let (next, is_over, compacted) = (&next, &is_over, &compacted);
         let work = move |sender: mpsc::Sender<_>| {
             while !is_over.load(Ordering::Relaxed)
                 && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 let result = append_or_list(args, path, folder, || {
-                    append_one(args, path, folder, limits, messages, jobs == 1)
+                    append_one(args, path, folder, limits, messages, jobs == 1, compacted)
                 });
                 if sender.send((path, result)).is_err() {
                     return;
@@ -99,6 +107,14 @@ pub fn run(
                 Ok(Appended::Known) => {
                     total.known = total.known.saturating_add(1);
                     messages.detail(format_args!("{}: already there", path.display()));
+                }
+                Ok(Appended::Kept) => {
+                    total.kept = total.kept.saturating_add(1);
+                    messages.warning(format_args!(
+                        "{}: its rows are in a file of perfconv compact, and were not replaced",
+                        path.display()
+                    ));
+                    outcome = Outcome::Failed(1);
                 }
                 Ok(Appended::Broken) => {
                     total.broken = total.broken.saturating_add(1);
@@ -132,7 +148,7 @@ pub fn run(
     if let Some(error) = fatal {
         return Err(error);
     }
-    if several.are_many() || total.known > 0 || total.broken > 0 {
+    if several.are_many() || total.known > 0 || total.kept > 0 || total.broken > 0 {
         total.tell(start, messages);
     }
     Ok(outcome)
@@ -178,6 +194,7 @@ fn append_one(
     limits: Limits,
     messages: Messages,
     is_alone: bool,
+    compacted: &CompactedIndex,
 ) -> Result<Appended> {
     // Encoding needs threads of its own only if there is one recording.
     let (input, threads) = match is_alone {
@@ -188,9 +205,16 @@ fn append_one(
     let modified = input.modified();
     let id = id_of(&input)?.unwrap_or_default();
     let recordings = Table::Recordings.name();
-    let marker = Partition::new(None, None).path_of(&Table::Recordings, &id);
+    let marker = Partition::new(None).path_of(&Table::Recordings, &id);
     if folder.join(marker).exists() && !args.output.force {
         return Ok(Appended::Known);
+    }
+    let is_compacted = || Ok(compacted.recordings(folder)?.contains_key(id.as_str()));
+    if is_compacted().map_err(Error::io(folder))? {
+        return Ok(match args.output.force {
+            true => Appended::Kept,
+            false => Appended::Known,
+        });
     }
     let mut export = of_args(args, ItraceCommand::Report, limits)?;
     // A host that did nothing is a row of the table `recordings`.
@@ -206,7 +230,7 @@ fn append_one(
     let tables = ParquetTables::new(threads, |table| {
         Ok(Box::new(BufWriter::new(set.file(&table.name())?)))
     });
-    let (exported, summary) = opened.write_tables(tables.with_host_in_path(true), folder)?;
+    let (exported, summary) = opened.write_tables(tables, folder)?;
     if args.columns.recorded_at_name.is_some()
         && summary
             .recorded
@@ -218,9 +242,10 @@ fn append_one(
         ));
     }
     let time = summary.recorded.map(|recorded| recorded.micros);
-    let partition = Partition::new(time, summary.host.as_deref());
+    let partition = Partition::new(time);
     let path_of = |table: &str| PathBuf::from(partition.path_of_name(table, &id));
-    let stale = |root: &Path| stale(root, &partition, &id);
+    let stale = |root: &Path| stale(root, &id);
+    let set = set.unless(&is_compacted);
     let published = set.publish(&recordings, args.output.force, path_of, stale)?;
     Ok(match published {
         Published::Now => Appended::Added(Box::new(exported)),
@@ -250,9 +275,22 @@ pub(super) fn micros(time: Option<SystemTime>) -> Option<i64> {
     i64::try_from(since.as_micros()).ok()
 }
 
-/// Returns the files of a recording that are in any partition of its host.
-fn stale(root: &Path, partition: &Partition, id: &str) -> io::Result<Vec<PathBuf>> {
+/// Returns the files of a recording that are in any partition.
+fn stale(root: &Path, id: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
+    for table in table_folders(root)? {
+        for date in folders(&table)? {
+            let file = date.join(format!("{id}{ENDING}"));
+            if file.exists() {
+                found.push(file);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the folders of the tables.
+pub(super) fn table_folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut tables = folders(root)?;
     let traced = tables
         .iter()
@@ -261,17 +299,24 @@ fn stale(root: &Path, partition: &Partition, id: &str) -> io::Result<Vec<PathBuf
         let traced = tables.swap_remove(at);
         tables.extend(folders(&traced)?);
     }
-    for table in tables {
-        for date in folders(&table)? {
-            let file = date
-                .join(partition.host_folder())
-                .join(format!("{id}{ENDING}"));
-            if file.exists() {
-                found.push(file);
+    Ok(tables)
+}
+
+/// Refuses a directory of an earlier build, in whose paths each host has a folder: engines would not
+/// find the column `host` in some of the files.
+pub(super) fn refuse_old_layout(root: &Path) -> Result<()> {
+    for table in table_folders(root).map_err(Error::io(root))? {
+        for date in folders(&table).map_err(Error::io(&*table))? {
+            let first = fs::read_dir(&date).map_err(Error::io(&*date))?.next();
+            let is_host = |name: &OsStr| name.as_encoded_bytes().starts_with(b"host=");
+            if first.is_some_and(|entry| entry.is_ok_and(|entry| is_host(&entry.file_name()))) {
+                let what = "an earlier version of perfconv made a folder for each host there; \
+                    export the recordings to another directory";
+                return Err(Error::Usage(format!("{}: {what}", root.display())));
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Returns the folders in a folder, except temporary ones.
@@ -315,6 +360,7 @@ fn tell_of(path: &Path, exported: &Exported, messages: Messages) {
 struct Total {
     recordings: u64,
     known: u64,
+    kept: u64,
     failed: u64,
     broken: u64,
     samples: u64,
@@ -334,6 +380,7 @@ impl Total {
     fn tell(&self, start: Instant, messages: Messages) {
         let more = [
             (self.known, "already there"),
+            (self.kept, "not replaced"),
             (self.failed, "skipped"),
             (self.broken, "broken as before"),
         ];

@@ -32,7 +32,7 @@ impl<'a> BrokenRow<'a> {
         let stamp = stamp_of(path).ok()??;
         let path = fs::canonicalize(path).ok()?;
         let id = recording_id(path.as_os_str().as_encoded_bytes());
-        let file = Partition::new(None, None).path_of(&Table::Broken, &id);
+        let file = Partition::new(None).path_of(&Table::Broken, &id);
         Some(BrokenRow {
             folder,
             path,

@@ -8,6 +8,12 @@ mod broken;
 mod bundle;
 #[cfg(feature = "columns")]
 mod columns;
+#[cfg(feature = "columns")]
+mod compact;
+#[cfg(feature = "columns")]
+mod compact_folder;
+#[cfg(feature = "columns")]
+mod compacted_index;
 mod completions;
 mod convert;
 mod debuginfod;
@@ -124,6 +130,8 @@ fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outc
             let several = Several::new(&args.input, &given, messages);
             outcome = export::run(&args, limits, messages, &several)?;
         }
+        #[cfg(feature = "columns")]
+        Some(Command::Compact(args)) => outcome = compact::run(&args, out, messages)?,
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,

@@ -15,7 +15,7 @@ use super::append::folders;
 
 /// The file in the folder of a table whose schema has all columns of the table. This is its usual
 /// name for Parquet: engines do not take it for a file with rows.
-const SCHEMA_FILE: &str = "_common_metadata";
+pub(super) const SCHEMA_FILE: &str = "_common_metadata";
 
 /// Keeps the columns of tables in their schema files.
 #[derive(Debug)]
@@ -38,9 +38,10 @@ impl SharedColumns for SchemaFiles {
         }
         os::create_folders(&folder)?;
         undisturbed(|| {
+            // It is that of the files of a recording: `compact` replaces the folder of `recordings`.
             // The lock ends with the file. Without it, as in some network file systems, another
             // process may append the same columns in another order.
-            let lock = os::open(&folder)?;
+            let lock = os::open(&self.folder)?;
             let _ = lock.lock();
             let found = read(&folder, table)?;
             let exists = found.is_some();
@@ -111,7 +112,7 @@ fn of_files(folder: &Path, table: &Table) -> io::Result<FieldColumns> {
     Ok(all)
 }
 
-/// Adds the Parquet files in a folder and in the folders of its dates and hosts.
+/// Adds the Parquet files in a folder and in the folders of its dates.
 fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

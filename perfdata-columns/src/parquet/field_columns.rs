@@ -41,10 +41,7 @@ pub fn read_field_columns(path: &Path, table: &Table) -> Result<FieldColumns> {
 /// # Errors
 /// The output cannot be written, or the host is big-endian.
 pub fn write_field_columns(out: Out, table: &Table, columns: &[(String, Kind)]) -> Result<()> {
-    // The host is in the path of the files, except those of `recordings`.
-    let has_host = *table == Table::Recordings;
     let common = table.columns().iter();
-    let common = common.filter(|column| has_host || column.name != "host");
     let common = common.map(|column| (column.name, column.kind));
     let columns = columns.iter().map(|(name, kind)| (name.as_str(), *kind));
     let file = ParquetFile::new(out, schema_of(common.chain(columns)), 0)?;

@@ -26,7 +26,6 @@ pub struct ParquetTables<'a> {
     files: BTreeMap<Table, ParquetFile>,
     threads: usize,
     has_empty: bool,
-    without_host: bool,
 }
 
 impl fmt::Debug for ParquetTables<'_> {
@@ -44,7 +43,6 @@ impl<'a> ParquetTables<'a> {
             files: BTreeMap::new(),
             threads,
             has_empty: false,
-            without_host: false,
         }
     }
 
@@ -53,16 +51,6 @@ impl<'a> ParquetTables<'a> {
     #[must_use]
     pub fn with_empty_tables(self, has_empty: bool) -> Self {
         ParquetTables { has_empty, ..self }
-    }
-
-    /// Returns the sink with `without_host`, which determines whether the tables except `recordings`
-    /// lack the column `host`, because the path of their files contains it. The default is false.
-    #[must_use]
-    pub fn with_host_in_path(self, without_host: bool) -> Self {
-        ParquetTables {
-            without_host,
-            ..self
-        }
     }
 
     /// Ends all files, with the metadata in the order of `metadata`.
@@ -78,15 +66,9 @@ impl<'a> ParquetTables<'a> {
 }
 
 impl TableSink for ParquetTables<'_> {
-    fn write(&mut self, table: &Table, mut batch: RecordBatch) -> Result<()> {
+    fn write(&mut self, table: &Table, batch: RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 && !self.has_empty {
             return Ok(());
-        }
-        if self.without_host
-            && *table != Table::Recordings
-            && let Some((at, _)) = batch.schema().column_with_name("host")
-        {
-            batch.remove_column(at);
         }
         let file = match self.files.get_mut(table) {
             Some(file) => file,

@@ -1,5 +1,6 @@
 //! Sets of files that several processes add to one directory.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -20,11 +21,11 @@ const SEPARATOR: &str = "+";
 /// A last file, the marker, shows that the others are complete. Several processes may add files to
 /// the directory at the same time, also the same files: one of them wins. Temporary files are in a
 /// folder of the directory whose name begins with a dot.
-#[derive(Debug)]
-pub struct FileSet {
+pub struct FileSet<'a> {
     root: PathBuf,
     new: TempDir,
     syncs: bool,
+    is_elsewhere: Option<&'a dyn Fn() -> io::Result<bool>>,
     /// Removes the files when a signal ends the process.
     guard: Temporary,
 }
@@ -38,7 +39,13 @@ pub enum Published {
     Before,
 }
 
-impl FileSet {
+impl fmt::Debug for FileSet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSet").finish_non_exhaustive()
+    }
+}
+
+impl<'a> FileSet<'a> {
     /// Prepares a set of files in the directory `root`, which is created if necessary. Only its
     /// owner can access what is created.
     ///
@@ -59,6 +66,7 @@ impl FileSet {
             root: root.to_owned(),
             new,
             syncs: true,
+            is_elsewhere: None,
             guard,
         })
     }
@@ -68,6 +76,17 @@ impl FileSet {
     #[must_use]
     pub fn synced(self, syncs: bool) -> Self {
         FileSet { syncs, ..self }
+    }
+
+    /// Returns the same set with `is_elsewhere`, which [`publish`](Self::publish) calls while no other
+    /// process publishes. If it returns true, the contents are there without the marker, and nothing
+    /// happens.
+    #[must_use]
+    pub fn unless(self, is_elsewhere: &'a dyn Fn() -> io::Result<bool>) -> Self {
+        FileSet {
+            is_elsewhere: Some(is_elsewhere),
+            ..self
+        }
     }
 
     /// Creates a file, which [`publish`](Self::publish) knows by this name.
@@ -112,15 +131,16 @@ impl FileSet {
         files.sort();
         let marker = root.join(path_of(marker));
         let intent = intent_of(&marker);
-        for (_, _, target) in &files {
-            let folder = folder_of(target);
-            create_folders(folder).map_err(failed(folder))?;
-        }
         let published = undisturbed(|| {
             // The lock ends with the file. Without it, as in some network file systems, each file
             // still appears complete.
             let lock = os::open(&root).map_err(failed(&root))?;
             let _ = lock.lock();
+            if let Some(is_elsewhere) = self.is_elsewhere
+                && is_elsewhere().map_err(failed(&root))?
+            {
+                return Ok(Published::Before);
+            }
             let exists = marker.exists();
             if exists && !replaces {
                 return Ok(Published::Before);
@@ -137,6 +157,10 @@ impl FileSet {
                         _ => {}
                     }
                 }
+            }
+            for (_, _, target) in &files {
+                let folder = folder_of(target);
+                create_folders(folder).map_err(failed(folder))?;
             }
             File::create(&intent).map_err(failed(&intent))?;
             for (_, new, target) in &files {

@@ -228,7 +228,11 @@ mod system {
         Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
     }
 
-    /// Exchanges the names of two files or directories.
+    /// Exchanges the names of two files or directories, at one moment.
+    ///
+    /// # Errors
+    /// The operating system reports an error. [`Unsupported`](io::ErrorKind::Unsupported) or
+    /// `InvalidInput`: the system or the file system has no such function.
     pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
         Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
     }
@@ -260,7 +264,7 @@ mod system {
     }
 }
 
-pub(super) use system::exchange;
+pub use system::exchange;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ const SCREEN: usize = 50;
 /// Maximum number of lines of the short help of commands with all groups of conversions.
 const CONVERSIONS: usize = 73;
 /// Maximum number of lines of the command's own short help.
-const SHORT: usize = 37;
+const SHORT: usize = 38;
 
 /// Returns the exit status and the output of perfconv without a terminal.
 fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {

@@ -5,6 +5,7 @@ mod branch_profiles;
 mod bundle;
 mod columns;
 mod command_line;
+mod compact;
 mod counts;
 mod dates;
 mod debuginfod;

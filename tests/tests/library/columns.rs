@@ -623,11 +623,11 @@ fn the_document_lists_all_columns() {
 /// The paths of a set of recordings.
 #[test]
 fn partitions_are_folders() {
-    let partition = Partition::new(Some(0), Some("a/b"));
+    let partition = Partition::new(Some(0));
     let path = partition.path_of(&Table::Tracepoint("sched__sched_switch".into()), "id");
     assert_eq!(
         path,
-        "tracepoints/sched__sched_switch/date=1970-01-01/host=a%2Fb/id.parquet"
+        "tracepoints/sched__sched_switch/date=1970-01-01/id.parquet"
     );
 }
 
