@@ -102,7 +102,7 @@ Examples:
     perfconv compact --dry-run fleet
     perfconv compact --drop-before 2026-11-01 fleet
 
-Exit status: 0 success; 1 refused, or a file could not be read and its folder is as before; 2 usage or I/O error.";
+Exit status: 0 success; 1 refused, or a file could not be read and is left; 2 usage or I/O error.";
 
 /// Examples of `perfconv info`.
 pub const INFO: &str = "\

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use perfdata_columns::{RecordingOrders, Table, read_recordings};
+use perfdata_core::read::Limits;
 
 use super::append::{folders, refuse_old_layout, table_folders};
 use super::compact_folder::{TEMPORARY, TableFolder, name_of, recordings_in, remove};
@@ -31,6 +32,8 @@ struct Compaction<'a> {
     root: &'a Path,
     out: &'a mut dyn Write,
     messages: Messages<'a>,
+    /// Whether there may be another thread.
+    has_thread: bool,
     start: Instant,
     outcome: Outcome,
     total: Total,
@@ -47,7 +50,12 @@ struct Total {
 }
 
 /// Compacts the directory in `args`, and writes what was done to `out`.
-pub fn run(args: &CompactArgs, out: &mut dyn Write, messages: Messages<'_>) -> Result<Outcome> {
+pub fn run(
+    args: &CompactArgs,
+    out: &mut dyn Write,
+    limits: Limits,
+    messages: Messages<'_>,
+) -> Result<Outcome> {
     let root = args.folder.as_path();
     fs::read_dir(root).map_err(Error::io(root))?;
     let recordings = root.join(Table::Recordings.name());
@@ -61,6 +69,7 @@ pub fn run(args: &CompactArgs, out: &mut dyn Write, messages: Messages<'_>) -> R
         root,
         out,
         messages,
+        has_thread: limits.threads() > 1,
         start: Instant::now(),
         outcome: Outcome::Done,
         total: Total::default(),
@@ -156,6 +165,7 @@ impl Compaction<'_> {
             folded,
             name: COMPACTED_RECORDINGS.into(),
             orders: &orders,
+            has_thread: self.has_thread,
         })?;
         if self.args.dry_run {
             return Ok(orders);
@@ -170,7 +180,8 @@ impl Compaction<'_> {
         for (table, folder) in tables(self.root)? {
             for day in days(&folder)? {
                 let table = table.clone();
-                let found = TableFolder::of_day(self.root, table, day.clone(), orders);
+                let found =
+                    TableFolder::of_day(self.root, table, day.clone(), orders, self.has_thread);
                 if let Some(found) = found.map_err(Error::io(day))? {
                     self.fold(found)?;
                 }

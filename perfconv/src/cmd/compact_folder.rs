@@ -46,6 +46,8 @@ pub(super) struct TableFolder<'a> {
     /// The name of the new file.
     pub name: String,
     pub orders: &'a RecordingOrders,
+    /// Whether another thread encodes the rows.
+    pub has_thread: bool,
 }
 
 /// What was written.
@@ -73,6 +75,7 @@ impl<'a> TableFolder<'a> {
         table: Table,
         folder: PathBuf,
         orders: &'a RecordingOrders,
+        has_thread: bool,
     ) -> io::Result<Option<Self>> {
         let mut singles = recordings_in(&folder)?;
         singles.retain(|id, _| orders.contains_key(id));
@@ -109,6 +112,7 @@ impl<'a> TableFolder<'a> {
             folded,
             name: String::new(),
             orders,
+            has_thread,
         };
         // It differs from that of each of these files.
         let names: Vec<_> = found.inputs().map(|path| name_of(path)).collect();
@@ -180,6 +184,7 @@ impl<'a> TableFolder<'a> {
             folded: &self.folded,
             orders: self.orders,
             fields: &fields,
+            has_thread: self.has_thread,
         };
         fold.write(Box::new(BufWriter::new(file)))
     }

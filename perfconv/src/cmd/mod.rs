@@ -131,7 +131,7 @@ fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outc
             outcome = export::run(&args, limits, messages, &several)?;
         }
         #[cfg(feature = "columns")]
-        Some(Command::Compact(args)) => outcome = compact::run(&args, out, messages)?,
+        Some(Command::Compact(args)) => outcome = compact::run(&args, out, limits, messages)?,
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,

@@ -69,6 +69,8 @@ pub struct Fold<'a> {
     pub orders: &'a RecordingOrders,
     /// The columns for fields and labels in the order that they have in this directory.
     pub fields: &'a FieldColumns,
+    /// Whether another thread encodes the rows.
+    pub has_thread: bool,
 }
 
 impl Fold<'_> {
@@ -95,7 +97,7 @@ impl Fold<'_> {
             .chain([singles])
             .map(|files| RecordingRuns::new(files, self.orders))
             .collect();
-        let mut file = ParquetFile::new(out, Arc::clone(&schema), 1)?;
+        let mut file = ParquetFile::new(out, Arc::clone(&schema), self.has_thread.into())?;
         let mut rows = 0_u64;
         loop {
             let mut first = None;

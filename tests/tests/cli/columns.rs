@@ -57,7 +57,7 @@ fn rows(path: &Path) -> i64 {
 }
 
 /// Returns the number of rows of all files below a folder.
-pub fn all_rows(folder: &Path) -> i64 {
+fn all_rows(folder: &Path) -> i64 {
     let files = files(folder);
     files.iter().map(|path| rows(&folder.join(path))).sum()
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Row;
@@ -228,6 +229,45 @@ fn writers_and_compactions_do_not_disturb_each_other() {
     );
     let fleet = at.join("fleet");
     assert_eq!(all_rows(&fleet), all_rows(&at.join("expected")));
+}
+
+/// Who lists the files of a day sees all rows once, while they are put together. A file that was
+/// listed may be missing, as the document says.
+#[test]
+fn readers_see_all_rows_once() {
+    let folder = hosts();
+    let at = folder.path();
+    run(at, &format!("{APPEND} *.data && cp -r fleet expected"));
+    let count = |fleet: &Path| -> Option<usize> {
+        let mut rows = 0;
+        for day in fs::read_dir(fleet.join("samples")).expect("a table") {
+            for file in fs::read_dir(day.expect("a name").path()).expect("a day") {
+                let file = File::open(file.expect("a name").path()).ok()?;
+                let reader = SerializedFileReader::new(file).expect("a Parquet file");
+                rows += usize::try_from(reader.metadata().file_metadata().num_rows()).ok()?;
+            }
+        }
+        Some(rows)
+    };
+    let expected = count(&at.join("expected"));
+    let fleet = at.join("fleet");
+    for _ in 0..6 {
+        let compaction = thread::scope(|scope| {
+            let compaction = scope.spawn(|| in_shell(at, "perfconv -q compact fleet"));
+            let mut complete = 0;
+            while !compaction.is_finished() || complete == 0 {
+                let found = count(&fleet);
+                assert!(
+                    found.is_none() || found == expected,
+                    "{found:?}, {expected:?}"
+                );
+                complete += usize::from(found.is_some());
+            }
+            compaction.join().expect("no panic")
+        });
+        assert!(compaction.success(), "{}", compaction.stderr);
+        run(at, "rm -r fleet && cp -r expected fleet");
+    }
 }
 
 /// Days are removed, and their recordings are not added again.
