@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 /// Number of times that the removal of a temporary file is tried.
 const TRIES: usize = 5;
 
@@ -56,6 +58,35 @@ impl Drop for Temporary {
     }
 }
 
+/// A directory that is removed with everything in it when this value is dropped, or when a signal
+/// ends the process.
+#[derive(Debug)]
+pub struct TemporaryFolder(Temporary);
+
+impl TemporaryFolder {
+    /// Creates a directory with `make`.
+    ///
+    /// # Errors
+    /// The errors of `make`.
+    pub fn make<E>(make: impl FnOnce() -> Result<TempDir, E>) -> Result<Self, E> {
+        let (made, guard) = Temporary::make(make, TempDir::path)?;
+        // The guard refers to the same path.
+        drop(made.keep());
+        Ok(TemporaryFolder(guard))
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.0.0
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        remove_persistently(self.path());
+    }
+}
+
 /// Runs `work`, during which no signal ends the process.
 pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     if IS_UNDISTURBED.get() {
@@ -89,13 +120,17 @@ pub fn end(die: impl FnOnce()) {
     undisturbed(|| {
         list(|all| {
             for path in all.iter() {
-                // A lack of memory or descriptors may be over the next time. If a file cannot be
-                // removed, there is nothing else to do.
-                let _ = (0..TRIES).any(|_| remove(path).is_ok() || pause());
+                remove_persistently(path);
             }
         });
         die();
     });
+}
+
+/// Removes a file or directory. If that is impossible, it remains.
+fn remove_persistently(path: &Path) {
+    // A lack of memory or descriptors may be over the next time.
+    let _ = (0..TRIES).any(|_| remove(path).is_ok() || pause());
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -117,4 +152,23 @@ fn pause() -> bool {
 
 fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     change(&mut TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_removed_with_its_files() {
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let folder =
+            TemporaryFolder::make(|| tempfile::tempdir_in(parent.path())).expect("a folder");
+        let path = folder.path().to_owned();
+        fs::create_dir(path.join("inner")).expect("a folder");
+        fs::write(path.join("inner/file"), "content").expect("a file");
+        assert!(list(|all| all.contains(&path)));
+        drop(folder);
+        assert!(!path.exists());
+        assert!(!list(|all| all.contains(&path)));
+    }
 }

@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use perfdata_columns::{ENDING, Fold, RecordingOrders, Table, read_field_columns, recording_id};
-use tempfile::TempDir;
 
 use perfdata_convert::error::{Error, Result};
-use perfdata_convert::interrupt::{self, Temporary, undisturbed};
+use perfdata_convert::interrupt::{self, TemporaryFolder, undisturbed};
 use perfdata_convert::io::exchange;
 use perfdata_convert::support::os;
 
@@ -144,7 +143,7 @@ impl<'a> TableFolder<'a> {
     pub fn write(&self, syncs: bool) -> Result<std::result::Result<FoldResult, (PathBuf, String)>> {
         let failed = |error| Error::io(&*self.folder)(error);
         let before = self.states().map_err(failed)?;
-        let new = NewFolder::create(self.root)?;
+        let new = new_folder(self.root)?;
         let path = new.path().join(&self.name);
         let rows = match self.write_rows(&path) {
             Ok(rows) => rows,
@@ -242,7 +241,7 @@ impl<'a> TableFolder<'a> {
 
 /// Removes the folder of a day: it disappears at once.
 pub(super) fn remove(root: &Path, day: &Path) -> Result<()> {
-    let old = NewFolder::create(root)?;
+    let old = new_folder(root)?;
     let removed = undisturbed(|| {
         let _lock = locked(root)?;
         fs::rename(day, old.path().join("day"))
@@ -250,32 +249,16 @@ pub(super) fn remove(root: &Path, day: &Path) -> Result<()> {
     removed.map_err(Error::io(day))
 }
 
-/// A temporary folder, which is removed at the end.
-struct NewFolder {
-    folder: TempDir,
-    _guard: Temporary,
-}
-
-impl NewFolder {
-    fn create(root: &Path) -> Result<Self> {
-        let make = || {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(TEMPORARY);
-            os::only_for_owner(&mut builder);
-            builder.tempdir_in(root)
-        };
-        let made = Temporary::make(make, TempDir::path);
-        // The error does not contain the temporary name.
-        let (folder, guard) = made.map_err(|error| Error::io(root)(error.kind().into()))?;
-        Ok(NewFolder {
-            folder,
-            _guard: guard,
-        })
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
+/// Creates a temporary folder, which is removed at the end.
+fn new_folder(root: &Path) -> Result<TemporaryFolder> {
+    let make = || {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(TEMPORARY);
+        os::only_for_owner(&mut builder);
+        builder.tempdir_in(root)
+    };
+    // The error does not contain the temporary name.
+    TemporaryFolder::make(make).map_err(|error| Error::io(root)(error.kind().into()))
 }
 
 /// Waits until no other process gives names to files of the directory.

@@ -8,12 +8,11 @@ use perfdata_bundle::{Bundle, Gathered};
 use perfdata_core::read::{InputFile, Source};
 use perfdata_session::BuildId;
 use perfdata_symbols::{BundleFolder, CarriedContent};
-use tempfile::TempDir;
 
 use super::input::{Input, OpenInput, Written};
 use super::spool::{annotated, failed, spool};
 use crate::error::{Error, Result};
-use crate::interrupt::Temporary;
+use crate::interrupt::TemporaryFolder;
 use crate::json::Json;
 
 /// The bundle from which an input was read.
@@ -27,16 +26,13 @@ struct Extracted {
     folder: OnceLock<Arc<Folder>>,
 }
 
-/// A temporary folder, which is removed with its last user, and if a signal ends the process.
+/// A temporary folder, which is removed with its last user.
 #[derive(Debug)]
-struct Folder {
-    folder: TempDir,
-    _guard: Temporary,
-}
+struct Folder(TemporaryFolder);
 
 impl AsRef<Path> for Folder {
     fn as_ref(&self) -> &Path {
-        self.folder.path()
+        self.0.path()
     }
 }
 
@@ -56,11 +52,7 @@ impl InputBundle {
             return Ok(known.clone());
         }
         let make = || tempfile::Builder::new().prefix("perfconv-").tempdir();
-        let (folder, guard) = Temporary::make(make, TempDir::path).map_err(failed())?;
-        let folder = Folder {
-            folder,
-            _guard: guard,
-        };
+        let folder = Folder(TemporaryFolder::make(make).map_err(failed())?);
         let extracted = self.0.bundle.extract_objects(folder.as_ref());
         extracted.map_err(of_bundle)?;
         Ok(self.0.folder.get_or_init(|| Arc::new(folder)).clone())

@@ -5,11 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::new_file::{PREFIX, SUFFIX, folder_of, sync_folder};
 use crate::error::{Error, Result};
-use crate::interrupt::{self, Temporary, undisturbed};
+use crate::interrupt::{self, TemporaryFolder, undisturbed};
 use crate::support::os::{self, create_folders, only_for_owner, private};
 
 /// The character that replaces `/` in temporary names. It does not occur in the names of files.
@@ -23,11 +21,9 @@ const SEPARATOR: &str = "+";
 /// folder of the directory whose name begins with a dot.
 pub struct FileSet<'a> {
     root: PathBuf,
-    new: TempDir,
+    new: TemporaryFolder,
     syncs: bool,
     is_elsewhere: Option<&'a dyn Fn() -> io::Result<bool>>,
-    /// Removes the files when a signal ends the process.
-    guard: Temporary,
 }
 
 /// Whether the files received their names.
@@ -59,7 +55,7 @@ impl<'a> FileSet<'a> {
             only_for_owner(&mut builder);
             builder.tempdir_in(root)
         };
-        let (new, guard) = Temporary::make(make, TempDir::path)
+        let new = TemporaryFolder::make(make)
             // The error does not contain the temporary name.
             .map_err(|error| Error::io(root)(error.kind().into()))?;
         Ok(FileSet {
@@ -67,7 +63,6 @@ impl<'a> FileSet<'a> {
             new,
             syncs: true,
             is_elsewhere: None,
-            guard,
         })
     }
 
@@ -169,7 +164,6 @@ impl<'a> FileSet<'a> {
             fs::remove_file(&intent).map_err(failed(&intent))?;
             Ok(Published::Now)
         })?;
-        drop(self.guard);
         if self.syncs && published == Published::Now {
             let mut folders: Vec<&Path> = files.iter().map(|(.., path)| folder_of(path)).collect();
             folders.dedup();
