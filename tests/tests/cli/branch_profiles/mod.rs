@@ -98,12 +98,16 @@ fn sorted(text: &str) -> Vec<&str> {
 /// The profile that create_llvm_prof writes names the targets of some calls by memory that it has
 /// freed.
 fn without_freed_names(text: &str) -> Vec<String> {
+    let is_number = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
     let is_known = |word: &&str| {
-        let name = word.split(':').next().unwrap_or_default();
-        let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
         // Such a name may also contain a space. Words without a character are indentation.
-        let is_number = word.is_empty() || !name.is_empty() && name.bytes().all(is_digit);
-        is_number || ["_start", "work", "collatz", "twice", "down"].contains(&name)
+        let (name, counts) = word.split_once(':').unwrap_or((word, ""));
+        let is_name = ["_start", "work", "collatz", "twice", "down"].contains(&name)
+            || is_number(name) && (word.is_empty() || !name.is_empty());
+        is_name && counts.split(':').all(is_number)
     };
     let lines = text.lines().map(|line| {
         let known = line.split(' ').filter(is_known).collect::<Vec<_>>();
