@@ -61,7 +61,10 @@ impl Drop for Temporary {
 /// A directory that is removed with everything in it when this value is dropped, or when a signal
 /// ends the process.
 #[derive(Debug)]
-pub struct TemporaryFolder(Temporary);
+pub struct TemporaryFolder {
+    guard: Temporary,
+    is_kept: bool,
+}
 
 impl TemporaryFolder {
     /// Creates a directory with `make`.
@@ -72,18 +75,28 @@ impl TemporaryFolder {
         let (made, guard) = Temporary::make(make, TempDir::path)?;
         // The guard refers to the same path.
         drop(made.keep());
-        Ok(TemporaryFolder(guard))
+        Ok(TemporaryFolder {
+            guard,
+            is_kept: false,
+        })
     }
 
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
-        &self.0.0
+        &self.guard.0
+    }
+
+    /// Leaves the directory where it is.
+    pub fn keep(mut self) {
+        self.is_kept = true;
     }
 }
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        remove_persistently(self.path());
+        if !self.is_kept {
+            remove_persistently(self.path());
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A new folder, with one file in place of many, is made under a name that begins with a dot, and
 //! exchanged with the old one by one system call. Who lists the files of the folder sees those before
 //! or those after. Nothing needs to be finished or undone after an interruption: the folder with the
-//! dot is removed by the next run.
+//! dot, which now has the old files, is removed by the next run.
 //!
 //! Processes that add recordings take the lock of the directory while files receive their names, and
 //! so does each exchange.
@@ -157,7 +157,14 @@ impl<'a> TableFolder<'a> {
             }
         };
         let new_bytes = fs::metadata(&path).map_err(failed)?.len();
-        undisturbed(|| self.exchange(new.path(), &before, syncs)).map_err(failed)?;
+        let exchanged = undisturbed(|| {
+            self.exchange(new.path(), &before, syncs)?;
+            // A reader that has opened the old folder would miss the files that are removed before
+            // it has listed them. The next run removes them.
+            new.keep();
+            Ok(())
+        });
+        exchanged.map_err(failed)?;
         let (files, bytes) = size_of(&before);
         Ok(Ok(FoldResult {
             files,

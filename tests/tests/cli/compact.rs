@@ -134,7 +134,7 @@ fn rows_are_put_together() {
         assert_eq!(keys.len(), count, "a recording is in several places");
     }
     // Nothing is left to do, and no recording is added again or replaced.
-    let listed = files(&fleet);
+    let listed = parts(&fleet);
     let again = run(at, "perfconv compact fleet");
     assert_eq!(again.stdout, "");
     let append = run(at, "perfconv export --no-symbols --append-to fleet *.data");
@@ -146,7 +146,9 @@ fn rows_are_put_together() {
     let forced = in_shell(at, "perfconv export --append-to fleet -f a1.data");
     assert_eq!(status(&forced), Some(1), "{}", forced.stderr);
     assert!(forced.stderr.contains("not replaced"), "{}", forced.stderr);
-    assert_eq!(files(&fleet), listed);
+    assert_eq!(parts(&fleet), listed);
+    let is_left = |path: &PathBuf| path.to_string_lossy().starts_with(".perfconv-compact-");
+    assert!(!files(&fleet).iter().any(is_left));
     assert_eq!(all_rows(&fleet), before);
 }
 
@@ -186,11 +188,15 @@ fn a_killed_compaction_loses_nothing() {
             at,
             &format!(
                 "timeout -s {signal} {after:.4} perfconv -q compact fleet > /dev/null; \
-                 ls -A fleet | grep -c perfconv-compact-"
+                 find fleet/.perfconv-compact-* -name '*.parquet'"
             ),
         );
         if signal == "TERM" {
-            assert!(killed.stdout.ends_with("0\n"), "{}", killed.stdout);
+            // No new file is left, only those that were replaced.
+            for path in killed.stdout.lines() {
+                let file = File::open(at.join(path)).expect("a file");
+                SerializedFileReader::new(file).expect("a complete file");
+            }
         }
         assert_eq!(all_rows(&fleet), expected, "after {after} s");
         // Also the recordings that were not put together are still known.
@@ -200,6 +206,9 @@ fn a_killed_compaction_loses_nothing() {
             run(at, "rm -r fleet && cp -r expected fleet");
         }
     }
+    run(at, "perfconv -q compact fleet > /dev/null");
+    assert_eq!(all_rows(&fleet), expected);
+    // The second run removes the files that the first one has replaced.
     run(at, "perfconv -q compact fleet > /dev/null");
     assert_eq!(all_rows(&fleet), expected);
     let left = run(at, "ls -A fleet | grep perfconv || true");
@@ -268,6 +277,13 @@ fn readers_see_all_rows_once() {
         assert!(compaction.success(), "{}", compaction.stderr);
         run(at, "rm -r fleet && cp -r expected fleet");
     }
+    // A folder that was opened before is listed afterwards.
+    let day = fleet.join("samples/date=2026-11-01");
+    let before = fs::read_dir(&day).expect("a day").count();
+    let listed = fs::read_dir(&day).expect("a day");
+    run(at, "perfconv -q compact fleet");
+    assert_eq!(listed.count(), before);
+    assert!(before > fs::read_dir(&day).expect("a day").count());
 }
 
 /// Days are removed, and their recordings are not added again.
