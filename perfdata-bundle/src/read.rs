@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use perfdata_core::header::FileSection;
-use perfdata_core::read::{Source, SourceReader};
+use perfdata_core::read::{Source, SourceReader, zstd_reader};
 use tar::{EntryType, Header};
 
 use crate::error::{Error, Result};
@@ -145,11 +145,7 @@ impl Bundle {
         let raw = SourceReader::new(self.source.clone(), part.place);
         let packed: Box<dyn Read + Send> = match part.member.is_compressed() {
             false => Box::new(raw),
-            true => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::new(raw))?;
-                decoder.window_log_max(WINDOW_LOG)?;
-                Box::new(decoder)
-            }
+            true => zstd_reader(raw, WINDOW_LOG)?,
         };
         let most = most_of(part.place.size);
         Ok(Bounded {

@@ -1,15 +1,18 @@
 //! Writing bundles.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use perfdata_core::spool::{HAS_OS, temporary_file};
 use tar::{Builder, EntryType, Header};
 
 use crate::error::{Error, Result};
 use crate::member::Member;
 
 /// The level of compression.
+#[cfg(feature = "zstd")]
 const LEVEL: i32 = 3;
 
 /// Writes a bundle from start to end.
@@ -32,7 +35,7 @@ impl<W: Write> BundleWriter<W> {
         let mut writer = BundleWriter {
             archive: Builder::new(out),
         };
-        let now = Some(SystemTime::now());
+        let now = HAS_OS.then(SystemTime::now);
         let size = |content: &[u8]| content.len() as u64;
         writer.append(
             &Member::Index,
@@ -67,12 +70,8 @@ impl<W: Write> BundleWriter<W> {
         modified: Option<SystemTime>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<u64> {
-        let mut packed = tempfile::tempfile().map_err(Error::Temporary)?;
-        let mut encoder =
-            zstd::stream::write::Encoder::new(&mut packed, LEVEL).map_err(Error::Temporary)?;
-        encoder.include_checksum(true).map_err(Error::Temporary)?;
-        write(&mut encoder)?;
-        encoder.finish().map_err(Error::Temporary)?;
+        let mut packed = temporary_file(tempfile::tempfile).map_err(Error::Temporary)?;
+        compress(&mut packed, write)?;
         let size = packed.stream_position().map_err(Error::Temporary)?;
         packed.rewind().map_err(Error::Temporary)?;
         self.append(member, size, modified, packed)?;
@@ -114,4 +113,21 @@ impl<W: Write> BundleWriter<W> {
         header.set_cksum();
         Ok(self.archive.append(&header, content)?)
     }
+}
+
+/// Writes what `write` writes to `packed`, compressed.
+#[cfg(feature = "zstd")]
+fn compress(packed: &mut File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut encoder = zstd::stream::write::Encoder::new(packed, LEVEL).map_err(Error::Temporary)?;
+    encoder.include_checksum(true).map_err(Error::Temporary)?;
+    write(&mut encoder)?;
+    encoder.finish().map_err(Error::Temporary)?;
+    Ok(())
+}
+
+/// Returns an error: the crate was built without the feature `zstd`.
+#[cfg(not(feature = "zstd"))]
+fn compress(_: &mut File, _: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let what = "perfdata-bundle was built without its feature zstd";
+    Err(Error::Io(io::Error::new(io::ErrorKind::Unsupported, what)))
 }

@@ -1,6 +1,8 @@
 //! Recognises files that are not recordings of perf by their first bytes.
 
-use std::io::{BufReader, Read};
+use std::io::Read;
+
+use perfdata_core::read::zstd_reader;
 
 /// Number of bytes that are examined.
 pub const SNIFF: usize = 4096;
@@ -105,10 +107,7 @@ fn unpacked(first: &[u8]) -> Vec<u8> {
     if first.starts_with(b"\x1f\x8b") {
         start_of(flate2::read::GzDecoder::new(first))
     } else if first.starts_with(b"\x28\xb5\x2f\xfd") {
-        let decoder = zstd::stream::read::Decoder::with_buffer(BufReader::new(first));
-        let bounded =
-            decoder.and_then(|mut decoder| decoder.window_log_max(WINDOW_LOG).map(|()| decoder));
-        bounded.map(start_of).unwrap_or_default()
+        zstd_reader(first, WINDOW_LOG).map_or_else(|_| Vec::new(), start_of)
     } else if first.starts_with(b"\xfd7zXZ\0") {
         start_of(lzma_rust2::XzReader::new_mem_limit(
             first,

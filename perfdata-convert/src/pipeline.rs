@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::SampleTime;
@@ -41,6 +41,7 @@ use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
 use crate::support::counted::CountedWriter;
 use crate::support::files::{temporary_file, temporary_file_failed};
+use crate::support::stopwatch::Stopwatch;
 use chain::Step;
 pub(crate) use chain::compression;
 pub use converted::{Converted, Ending};
@@ -183,7 +184,7 @@ impl Conversion {
 
     /// Converts an open input. Afterwards, the conversion has the stages of the pipeline.
     fn convert(&mut self, input: Input, output: Output) -> Result<Summary> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let output = output.dated(input.modified());
         let (ready, size) = self.prepare(input)?;
         let (to, skipped) = (ready.to, ready.skipped);

@@ -14,7 +14,6 @@ mod without;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
-use std::time::Instant;
 
 use perfdata_core::error::Problem;
 use perfdata_core::header::FileSection;
@@ -25,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::pipeline::{Conversion, Stage, Summary, to_directory};
+use crate::support::stopwatch::Stopwatch;
 use crate::verify::{Finding, Report, Severity};
 use intact::is_intact;
 use plan::Plan;
@@ -140,7 +140,7 @@ impl Recover {
         input: Input,
         to_output: impl FnOnce(Input) -> Result<Summary>,
     ) -> Result<Recovery> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let input = input.into_seekable()?;
         let size = input.size();
         if is_intact(input.again().ok_or_else(unsalvaged)?) {
@@ -183,7 +183,7 @@ pub fn convert_recovered(
     recovered: Input,
     output: Output,
 ) -> Result<Summary> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let output = output.dated(recovered.modified());
     output.write_seekable(|file| {
         let as_file = recovered.again().ok_or_else(unsalvaged)?;
@@ -205,7 +205,7 @@ pub fn convert_recovered_to_directory(
     output: OutputDirectory,
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let there = recovered.again().ok_or_else(unsalvaged)?;
     let summary = to_directory::convert_and(recovered, output, stages, |folder| {
         check(&there.in_folder(folder)?)
@@ -256,7 +256,7 @@ fn recover_again(
 
 /// Writes the intact data of `input` to `file`, and checks the result.
 fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     match intact::copy(input, file)? {
         Some(summary) => Ok(Recovery::of_intact(Summary {
             bytes_in: input.size().bytes(),
@@ -270,7 +270,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
 /// Writes the intact data of `input`, in which a check found something, to `file`, and checks the
 /// result.
 fn recover_damaged(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let Plan {
         skipped,
         mut losses,

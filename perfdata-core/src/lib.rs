@@ -28,7 +28,8 @@
 //!
 //! # Reading
 //!
-//! [`open`] opens a file, a pipe stream in a file, or a directory.
+//! [`open`] opens a file, a pipe stream in a file, or a directory; [`from_bytes`] a recording in
+//! memory, and [`from_reader`] anything that can be read.
 //! [`by_time`](read::RecordingReader::by_time) returns all records in time order, including records
 //! compressed by `perf record -z`:
 //!
@@ -166,4 +167,45 @@ pub use version::Version;
 /// Fails if the file does not exist, is not a recording, or its header or attributes are corrupt.
 pub fn open(path: impl AsRef<std::path::Path>) -> Result<read::RecordingReader> {
     read::RecordingReader::open_path(path, read::Options::default())
+}
+
+/// Opens a recording in memory, in file mode or pipe mode, without copying it. `bytes` is a `Vec<u8>`, a
+/// slice, a mapped file, or anything else that contains bytes.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// let bytes = std::fs::read(path)?;
+/// let mut records = perfdata_core::from_bytes(bytes)?.by_time();
+/// assert!(records.next()?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Fails if it is not a recording, or its header or attributes are corrupt.
+pub fn from_bytes<B: AsRef<[u8]>>(bytes: B) -> Result<read::RecordingReader<read::BytesReader<B>>> {
+    read::RecordingReader::from_bytes(bytes, read::Options::default())
+}
+
+/// Opens a recording that is read from start to end, such as that of a network connection or a
+/// decompressor. One in pipe mode is read while its records are requested; one in file mode is read into
+/// memory first.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let connection = std::fs::File::open(path)?;
+/// let mut records = perfdata_core::from_reader(connection)?.by_time();
+/// assert!(records.next()?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Fails if it is not a recording, its header or attributes are corrupt, or the reader fails.
+pub fn from_reader<R: std::io::Read>(
+    reader: R,
+) -> Result<read::RecordingReader<read::StreamReader<R>>> {
+    read::RecordingReader::from_reader(reader, read::Options::default())
 }

@@ -14,7 +14,7 @@ mod names;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perfdata_core::Recording;
 use perfdata_core::header::ContainerKind;
@@ -28,6 +28,7 @@ use perfdata_convert::pipeline::to_parts::{PartConversion, PartNumber, WrittenPa
 use perfdata_convert::pipeline::{Stage, opened};
 use perfdata_convert::support::files::date;
 use perfdata_convert::support::os::open_files;
+use perfdata_convert::support::stopwatch::Stopwatch;
 
 pub use crate::slice::By;
 
@@ -142,7 +143,7 @@ impl Split {
         output: OutputDirectory,
         stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
     ) -> Result<Report> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let input = input.into_seekable()?;
         let bytes_in = input.size().bytes();
         let report = output.write(|folder| {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
-use perfdata_core::spool::{Entry, Runs, Writer};
+use perfdata_core::spool::{Entry, Runs, Writer, temporary_file};
 
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
@@ -318,7 +318,7 @@ impl Counts {
         let mut lines = lines.iter();
         lines
             .try_for_each(|(line, sums)| write_line(line, sums, &mut run))
-            .and_then(|()| self.runs.add(run, tempfile::tempfile))
+            .and_then(|()| self.runs.add(run, || temporary_file(tempfile::tempfile)))
             .map_err(Error::Temporary)
     }
 
@@ -401,7 +401,7 @@ pub(crate) fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 fn new_file() -> Result<Writer> {
-    let file = tempfile::tempfile().map_err(Error::Temporary)?;
+    let file = temporary_file(tempfile::tempfile).map_err(Error::Temporary)?;
     Ok(Writer::new(file))
 }
 

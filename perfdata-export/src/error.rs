@@ -13,7 +13,7 @@ pub enum Error {
     Recording(#[from] perfdata_core::Error),
     /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
-    Output(#[source] io::Error),
+    Output(#[from] io::Error),
     /// A field of the text of `perf script` was requested that the samples of an event do not have.
     #[error(transparent)]
     Fields(#[from] FieldsError),

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 
 use perfdata_core::read::Source;
+use perfdata_core::spool::temporary_file;
 
 use crate::error::{Error, Result};
 
@@ -56,7 +57,7 @@ impl Spool {
     fn flush(&mut self) -> Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile().map_err(Error::Temporary)?),
+            none => none.insert(temporary_file(tempfile::tempfile).map_err(Error::Temporary)?),
         };
         file.seek(SeekFrom::Start(self.end))
             .map_err(Error::Temporary)?;

@@ -86,6 +86,8 @@ mod stacks;
 mod thread;
 mod waiting;
 
+use perfdata_core::read::{BytesReader, RecordingReader, StreamReader};
+
 pub use build_ids::BuildIdTable;
 pub use change::{Change, Owner};
 pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
@@ -108,4 +110,36 @@ pub use thread::{Comms, Thread, Threads};
 /// The file does not exist, is not a recording, or its header or attributes are corrupt.
 pub fn open(path: impl AsRef<std::path::Path>) -> perfdata_core::Result<Samples> {
     Samples::open(path)
+}
+
+/// Opens a recording in memory, in file mode or pipe mode, and returns its samples. The bytes are not
+/// copied.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-g.data");
+/// let mut samples = perfdata_session::from_bytes(std::fs::read(path)?)?;
+/// let first = samples.next()?.expect("a sample");
+/// assert!(!first.comm().is_empty());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// It is not a recording, or its header or attributes are corrupt.
+pub fn from_bytes<B: AsRef<[u8]>>(
+    bytes: B,
+) -> perfdata_core::Result<Samples<RecordingReader<BytesReader<B>>>> {
+    Samples::new(perfdata_core::from_bytes(bytes)?)
+}
+
+/// Opens a recording that is read from start to end, and returns its samples. One in pipe mode is read
+/// while samples are requested; one in file mode is read into memory first.
+///
+/// # Errors
+/// It is not a recording, its header or attributes are corrupt, or the reader fails.
+pub fn from_reader<R: std::io::Read>(
+    reader: R,
+) -> perfdata_core::Result<Samples<RecordingReader<StreamReader<R>>>> {
+    Samples::new(perfdata_core::from_reader(reader)?)
 }

@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use perfdata_core::read::Source;
+use perfdata_core::read::{Source, zstd_reader};
 
 /// Maximum decompressed size of an object in bytes. Modules have some megabytes.
 const MOST_UNPACKED: u64 = 1 << 28;
 
 /// Maximum memory for the window of an xz stream in KiB: `xz -9` uses 64 MiB.
 const MOST_WINDOW_KIB: u32 = 80 << 10;
+
+/// Maximum window of zstd data, as a power of 2: that of `zstd` without `--long`.
+pub(crate) const MOST_WINDOW_LOG: u32 = 27;
 
 /// Magic numbers of compressed files. Many distributions compress kernel modules.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -203,7 +206,7 @@ pub fn decompressed(file: &File) -> io::Result<Option<Vec<u8>>> {
     let len = Source::read_at(file, &mut start, 0)?;
     let start = start.get(..len).unwrap_or_default();
     let (form, content) = if start.starts_with(ZSTD) {
-        ("zstd", zstd::Decoder::new(file).and_then(all))
+        ("zstd", zstd_reader(file, MOST_WINDOW_LOG).and_then(all))
     } else if start.starts_with(XZ) {
         ("xz", unpack_xz(file))
     } else if start.starts_with(GZIP) {
@@ -211,8 +214,10 @@ pub fn decompressed(file: &File) -> io::Result<Option<Vec<u8>>> {
     } else {
         return Ok(None);
     };
-    let corrupt =
-        |error: io::Error| io::Error::new(error.kind(), format!("corrupt {form} data: {error}"));
+    let corrupt = |error: io::Error| match error.kind() {
+        io::ErrorKind::Unsupported => error,
+        kind => io::Error::new(kind, format!("corrupt {form} data: {error}")),
+    };
     content.map(Some).map_err(corrupt)
 }
 

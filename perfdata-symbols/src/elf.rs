@@ -20,10 +20,11 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
+use perfdata_core::read::zstd_reader;
 use perfdata_session::BuildId;
 
 use self::symbols::offset_in;
-use crate::bytes::{Bytes, unpack_exactly, unpack_xz};
+use crate::bytes::{Bytes, MOST_WINDOW_LOG, unpack_exactly, unpack_xz};
 use crate::table::Builder;
 
 pub(crate) use self::symbols::FileSymbols;
@@ -292,7 +293,9 @@ impl Elf {
         }
         match kind {
             kind if kind == ELFCOMPRESS_ZLIB.0 => unpack_exactly(ZlibDecoder::new(packed), size),
-            kind if kind == ELFCOMPRESS_ZSTD.0 => unpack_exactly(zstd::Decoder::new(packed)?, size),
+            kind if kind == ELFCOMPRESS_ZSTD.0 => {
+                unpack_exactly(zstd_reader(packed, MOST_WINDOW_LOG)?, size)
+            }
             kind => Err(io::Error::other(format!("compressed by algorithm {kind}"))),
         }
     }

@@ -198,7 +198,11 @@ impl Times {
         if times.is_some_and(|(time, now)| time > now.saturating_add(TOLERANCE)) {
             return true;
         }
-        let start = || SystemTime::now().checked_sub(Clock::Boottime.now()?);
+        // The clock first: without it, there may be no time of day either.
+        let start = || {
+            let since = Clock::Boottime.now()?;
+            SystemTime::now().checked_sub(since)
+        };
         let latest = self.latest(time, until);
         let latest = latest.and_then(|latest| latest.checked_add(TOLERANCE));
         latest

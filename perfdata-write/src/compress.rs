@@ -6,15 +6,15 @@ use std::io;
 use perfdata_core::Endian;
 use perfdata_core::record::{Body, Compressed, Compressed2, RawRecord, Record, RecordType};
 use perfdata_core::wire::Rest;
-use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
+use crate::encoder::Encoder;
 use crate::error::{Error, Result};
 
 /// Packs records into compressed records. The content is either one zstd stream, which is flushed
 /// after each push, so that a reader can decode every record when it arrives, and which never ends;
 /// or a sequence of frames.
 pub struct Compressor {
-    encoder: Encoder<'static>,
+    encoder: Encoder,
     kind: RecordType,
     endian: Endian,
     plain: u64,
@@ -30,43 +30,27 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The highest level for which zstd chooses the sizes of its tables. Above this level, it would use
-/// up to 700 MB, and the level may be an arbitrary number in a recording.
-const FREE_LEVEL: i32 = 8;
-
-/// Table sizes above this level, as powers of two: the window in bytes, the others in words.
-const TABLES: [CParameter; 3] = [
-    CParameter::WindowLog(21),
-    CParameter::HashLog(22),
-    CParameter::ChainLog(22),
-];
-
 impl Compressor {
     /// Returns a compressor that writes one stream of `kind` records (COMPRESSED or COMPRESSED2) in
     /// byte order `endian`, at zstd's `level`. Above level 8 its tables use at most about 40 MB.
     ///
     /// # Errors
-    /// zstd rejects the level.
+    /// zstd rejects the level, or the crate was built without the feature `zstd`.
     pub fn new(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
-        let mut new = Self::of_frames(kind, endian, level)?;
-        if level > FREE_LEVEL {
-            let set = |table| new.encoder.set_parameter(table);
-            TABLES
-                .into_iter()
-                .try_for_each(set)
-                .map_err(Error::io("zstd encoder"))?;
-        }
-        Ok(new)
+        Self::with(Encoder::new(level), kind, endian)
     }
 
     /// Returns a compressor for frames of a known size. zstd adapts its tables to this size.
     ///
     /// # Errors
-    /// zstd rejects the level.
+    /// As for [`new`](Self::new).
     pub(crate) fn of_frames(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
-        let encoder = Encoder::new(level).map_err(Error::io("zstd encoder"))?;
+        Self::with(Encoder::of_frames(level), kind, endian)
+    }
+
+    fn with(encoder: io::Result<Encoder>, kind: RecordType, endian: Endian) -> Result<Self> {
         Ok(Compressor {
-            encoder,
+            encoder: encoder.map_err(Error::io("zstd encoder"))?,
             kind,
             endian,
             plain: 0,
@@ -85,7 +69,7 @@ impl Compressor {
         plain: &[u8],
         sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.compress(plain, Self::flush, sink)
+        self.compress(plain, false, sink)
     }
 
     /// Starts a frame of `size` bytes after the end of the previous one.
@@ -93,9 +77,8 @@ impl Compressor {
     /// # Errors
     /// The errors of zstd.
     pub(crate) fn begin_frame(&mut self, size: u64) -> Result<()> {
-        let zstd = Error::io("zstd encoder");
-        self.encoder.reinit().map_err(&zstd)?;
-        self.encoder.set_pledged_src_size(Some(size)).map_err(&zstd)
+        let begun = self.encoder.begin_frame(size);
+        begun.map_err(Error::io("zstd encoder"))
     }
 
     /// Does the same as [`push`](Self::push) for the last bytes of a frame.
@@ -107,47 +90,33 @@ impl Compressor {
         plain: &[u8],
         sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.compress(plain, Self::end, sink)
+        self.compress(plain, true, sink)
     }
 
-    fn flush(encoder: &mut Encoder<'_>, output: &mut OutBuffer<'_, [u8]>) -> io::Result<usize> {
-        encoder.flush(output)
-    }
-
-    fn end(encoder: &mut Encoder<'_>, output: &mut OutBuffer<'_, [u8]>) -> io::Result<usize> {
-        encoder.finish(output, true)
-    }
-
-    /// Compresses `plain`. Then `complete` writes the data that zstd still buffers, as far as the
-    /// output has space for it, and returns the number of bytes that remain.
+    /// Compresses `plain`, and writes what zstd still buffers; with `is_last` the end of the frame.
     fn compress<E: From<Error>>(
         &mut self,
         plain: &[u8],
-        complete: impl Fn(&mut Encoder<'_>, &mut OutBuffer<'_, [u8]>) -> io::Result<usize>,
+        is_last: bool,
         mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let zstd = Error::io("zstd encoder");
-        let mut input = InBuffer::around(plain);
+        let mut rest = plain;
         let mut payload = vec![0; self.room()];
         loop {
-            let mut output = OutBuffer::around(payload.as_mut_slice());
-            while input.pos() < plain.len() && output.pos() < output.capacity() {
-                self.encoder.run(&mut input, &mut output).map_err(&zstd)?;
-            }
-            let held = match input.pos() == plain.len() {
-                true => complete(&mut self.encoder, &mut output).map_err(&zstd)?,
-                false => 1,
-            };
-            let len = output.pos();
-            if len > 0 {
+            let step = self
+                .encoder
+                .run(rest, &mut payload, is_last)
+                .map_err(Error::io("zstd encoder"))?;
+            rest = rest.get(step.read..).unwrap_or_default();
+            if step.written > 0 {
                 let bytes = self
-                    .record(payload.get(..len).unwrap_or_default())
+                    .record(payload.get(..step.written).unwrap_or_default())
                     .encode(self.endian)
                     .map_err(Error::from)?;
                 self.compressed = self.compressed.saturating_add(bytes.len() as u64);
                 sink(&RawRecord::first(&bytes, self.endian, 0).map_err(Error::from)?)?;
             }
-            if held == 0 {
+            if step.is_complete {
                 self.plain = self.plain.saturating_add(plain.len() as u64);
                 return Ok(());
             }

@@ -57,6 +57,7 @@
 
 mod buffered;
 mod compress;
+mod encoder;
 mod error;
 mod file;
 mod incoming;

@@ -149,7 +149,7 @@ impl ParallelCompressor {
     /// the content of one record, in bytes.
     ///
     /// # Errors
-    /// zstd rejects the level.
+    /// zstd rejects the level, or the crate was built without the feature `zstd`.
     pub fn new(kind: RecordType, endian: Endian, level: i32, mmap_len: usize) -> Result<Self> {
         let own = Compressor::of_frames(kind, endian, level)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use perfdata_convert::io::Input;
 use perfdata_convert::{Error, Result};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{InputFile, Source};
+use perfdata_core::read::{InputFile, MemoryBytes};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -41,19 +41,6 @@ pub enum Named {
     File(File),
     /// A file object.
     Object(Py<PyAny>),
-}
-
-/// Python's bytes, without a copy.
-struct Bytes(PyBackedBytes);
-
-impl Source for Bytes {
-    fn len(&self) -> io::Result<u64> {
-        Source::len(&*self.0)
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        Source::read_at(&*self.0, buf, offset)
-    }
 }
 
 impl Named {
@@ -93,7 +80,7 @@ impl Named {
     /// Opens the recording. The end of a stream is not read.
     pub fn open(self) -> Result<Origin> {
         match self {
-            Named::Bytes(bytes) => Ok(Origin::Again(Input::from_source(Bytes(bytes)))),
+            Named::Bytes(bytes) => Ok(Origin::Again(Input::from_source(MemoryBytes(bytes)))),
             Named::File(file) => {
                 let file = InputFile::new(file).map_err(Error::io("file object"))?;
                 Ok(Origin::Again(Input::from_source(file)))

@@ -259,6 +259,7 @@ mod system {
 
     pub(super) use crate::support::os::rename_new;
 
+    /// Returns an error: two names cannot be exchanged here.
     pub fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

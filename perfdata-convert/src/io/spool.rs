@@ -4,6 +4,8 @@ use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
+use perfdata_core::spool::HAS_OS;
+
 use crate::error::{Error, Result};
 
 /// Number of bytes copied at once.
@@ -14,12 +16,12 @@ const BLOCK: usize = 256 << 10;
 /// # Errors
 /// The operating system reports an error.
 pub fn temporary_file() -> Result<File> {
-    tempfile::tempfile().map_err(failed())
+    perfdata_core::spool::temporary_file(tempfile::tempfile).map_err(failed())
 }
 
 /// For `map_err`: adds the folder of temporary files to the system's error.
 pub fn failed() -> impl FnOnce(io::Error) -> Error {
-    let folder = env::temp_dir();
+    let folder = HAS_OS.then(env::temp_dir);
     move |source| {
         let hint = match source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -27,7 +29,8 @@ pub fn failed() -> impl FnOnce(io::Error) -> Error {
             }
             _ => "",
         };
-        let what = format!("temporary file in {}", folder.display());
+        let folder = folder.map(|folder| format!(" in {}", folder.display()));
+        let what = format!("temporary file{}", folder.unwrap_or_default());
         Error::Io {
             path: what.into(),
             source: annotated(source, hint),

@@ -14,6 +14,7 @@ pub mod files;
 pub mod json_text;
 pub mod os;
 pub mod shell;
+pub mod stopwatch;
 pub mod suggest;
 pub mod text;
 pub mod user_stack;

@@ -1,13 +1,17 @@
-//! What Unix and Windows do in different ways: access rights, the identity of files, and the
-//! standard streams.
+//! What systems do in different ways: access rights, the identity of files, and the standard
+//! streams.
 //!
-//! The functions of both systems are the same. Where a system lacks something, they do without.
+//! The functions of all systems are the same. Where a system lacks something, they do without.
 
+#[cfg(not(any(unix, windows)))]
+mod other;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
+#[cfg(not(any(unix, windows)))]
+use other as system;
 #[cfg(unix)]
 use unix as system;
 #[cfg(windows)]

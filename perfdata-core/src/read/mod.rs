@@ -20,6 +20,7 @@ mod record_source;
 mod records;
 mod salvage;
 mod source;
+mod stream_reader;
 mod tail;
 mod zstd;
 
@@ -37,7 +38,8 @@ pub use record_ref::RecordRef;
 pub use record_source::RecordSource;
 pub use records::{RecordStream, StreamItem};
 pub use salvage::{CompressedData, Ids, Losses, Salvaged, Salvaging, Skipped};
-pub use source::{Source, SourceReader};
+pub use source::{MemoryBytes, Source, SourceReader};
+pub use stream_reader::{BytesReader, StreamReader};
 pub use tail::Tail;
 
 // What only the other crates of this workspace use: it may change in any release.
@@ -48,4 +50,5 @@ pub use {
     pipe::Collector,
     salvage::{Foreknown, Left, Survey},
     source::is_zero,
+    zstd::zstd_reader,
 };

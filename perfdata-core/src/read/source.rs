@@ -111,6 +111,21 @@ impl Source for Vec<u8> {
     }
 }
 
+/// Bytes in memory: a `Vec<u8>`, a mapped file, or anything else that contains bytes. It can be shared
+/// as `Arc<MemoryBytes<_>>` without copying them.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryBytes<B>(pub B);
+
+impl<B: AsRef<[u8]>> Source for MemoryBytes<B> {
+    fn len(&self) -> io::Result<u64> {
+        Source::len(self.0.as_ref())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.as_ref().read_at(buf, offset)
+    }
+}
+
 impl<S: Source + ?Sized> Source for Arc<S> {
     fn len(&self) -> io::Result<u64> {
         (**self).len()

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "zstd")]
 mod decoder {
-    use std::io;
+    use std::io::{self, Read};
 
     use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
@@ -15,6 +15,20 @@ mod decoder {
 
     /// zstd's error code for memory that it did not get (ZSTD_error_memory_allocation).
     const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
+
+    /// Returns a reader of the decompressed content of zstd data, for windows of up to `window_log`
+    /// bits.
+    ///
+    /// # Errors
+    /// There is no memory, or the crate was built without the feature `zstd`.
+    pub fn zstd_reader<'a>(
+        data: impl Read + Send + 'a,
+        window_log: u32,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let mut decoder = zstd::Decoder::new(data)?;
+        decoder.window_log_max(window_log)?;
+        Ok(Box::new(decoder))
+    }
 
     /// The state of a stream.
     pub struct Stream {
@@ -82,8 +96,23 @@ mod decoder {
 
 #[cfg(not(feature = "zstd"))]
 mod decoder {
+    use std::io::{self, Read};
+
     use crate::error::{Problem, Result};
     use crate::read::zstd::DecoderStep;
+
+    const MISSING: &str = "compressed, and perfdata-core was built without its feature zstd";
+
+    /// Returns an error: the crate was built without the feature `zstd`.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn zstd_reader<'a>(
+        _: impl Read + Send + 'a,
+        _: u32,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, MISSING))
+    }
 
     /// A decoder that refuses all streams.
     pub struct Stream;
@@ -94,9 +123,7 @@ mod decoder {
         }
 
         pub fn run(&mut self, _: &[u8], _: &mut [u8], _: usize) -> Result<DecoderStep, Problem> {
-            Err(Problem::Unknown(
-                "compressed, and perfdata-core was built without its feature zstd".into(),
-            ))
+            Err(Problem::Unknown(MISSING.into()))
         }
 
         pub fn restart(&mut self) -> Result<()> {
@@ -106,6 +133,7 @@ mod decoder {
 }
 
 pub(super) use decoder::Stream;
+pub use decoder::zstd_reader;
 
 /// The result of one call of the decoder.
 pub(super) struct DecoderStep {

@@ -29,7 +29,7 @@ impl Runs {
             return Ok(());
         }
         self.0
-            .add(new, tempfile::tempfile)
+            .add(new, || spool::temporary_file(tempfile::tempfile))
             .map_err(temporary_file_failed())
     }
 

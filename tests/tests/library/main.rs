@@ -8,6 +8,7 @@ mod features;
 mod fixtures;
 mod generate;
 mod identity;
+mod in_memory;
 mod input_file;
 mod messages;
 mod odd_forms;
