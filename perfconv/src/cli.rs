@@ -248,6 +248,13 @@ impl Cli {
             }
         }
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        if let (Some(Command::Export(args)), Some((name, matches))) =
+            (&cli.command, matches.subcommand())
+            && let Some(command) = command.find_subcommand_mut(name)
+            && let Some(what) = export::misplaced(command, matches, args)
+        {
+            return Err(command.error(ErrorKind::ArgumentConflict, what));
+        }
         if cli.command.is_none() {
             words::check(
                 &mut command,

@@ -9,5 +9,6 @@
 pub mod cli;
 pub mod cmd;
 pub mod messages;
+pub mod process;
 pub mod progress;
 mod suggestions;

@@ -10,7 +10,7 @@ cpu-clock x86_64
 0xffffffff88804650 175 5025125
 
 `Recording.samples` returns the samples as Arrow columns, for pyarrow, Polars, pandas, DuckDB and
-others. `convert`, `inject`, `slice`, `merge`, `split`, `sanitize`, `recover` and `export` are the
+others, or one by one. `convert`, `inject`, `slice`, `merge`, `split`, `sanitize`, `recover` and `export` are the
 commands of ``perfconv``, with their options as keyword arguments.
 """
 
@@ -28,7 +28,7 @@ from ._commands import (
 )
 from ._errors import DamageWarning, Error, FormatError
 from ._model import Event, Features
-from ._perfconv import Record, Recording, Records, Samples
+from ._perfconv import Record, Recording, Records, Samples, __version__
 from ._recording import open
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Records",
     "Result",
     "Samples",
+    "__version__",
     "convert",
     "export",
     "inject",

@@ -7,14 +7,18 @@ The options are those of the command line: `perfconv` parses them. So there is n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from . import _perfconv
 
-Path: TypeAlias = str | os.PathLike[str]
-Value: TypeAlias = str | int | float | os.PathLike[str]
+Path: TypeAlias = str | bytes | os.PathLike[str]
+#: A path, or the bytes of a recording.
+Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
+Value: TypeAlias = str | bytes | int | float | os.PathLike[str]
 Option: TypeAlias = Value | bool | None | Sequence[Value] | Mapping[str, Value]
 
 
@@ -38,21 +42,42 @@ class Result:
 def _run(
     function: str,
     command: str,
-    inputs: Path | Iterable[Path],
+    inputs: Source | Iterable[Source],
     output: Path | None,
     options: dict[str, Option],
     before: Sequence[str] = (),
 ) -> Result:
-    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
-    if not paths:
+    is_one = isinstance(inputs, (str, os.PathLike, bytes, bytearray, memoryview))
+    sources: list[Source] = [inputs] if is_one else list(inputs)  # type: ignore[list-item, arg-type]
+    if not sources:
         raise ValueError(f"{function}() needs a recording")
-    said = _perfconv.run(function, command, paths, output, options, list(before))
+    path = None if output is None else os.fsdecode(output)
+    with _paths_of(sources) as paths:
+        said = _perfconv.run(function, command, paths, path, options, list(before))
     summary, notes, warnings = said
     return Result("\n".join(summary), notes, warnings)
 
 
-def convert(input: Path, output: Path, **options: Option) -> Result:
+@contextmanager
+def _paths_of(sources: list[Source]) -> Iterator[list[str | os.PathLike[str]]]:
+    """Return a path for each source: recordings in memory are written to temporary files."""
+    with tempfile.TemporaryDirectory(prefix="perfconv-") as folder:
+        paths: list[str | os.PathLike[str]] = []
+        for number, source in enumerate(sources):
+            if isinstance(source, (bytes, bytearray, memoryview)):
+                path = os.path.join(folder, f"bytes-{number}")
+                with open(path, "wb") as file:
+                    file.write(source)
+                paths.append(path)
+            else:
+                paths.append(source)
+        yield paths
+
+
+def convert(input: Source, output: Path, **options: Option) -> Result:
     """Convert a recording; without options, copy it exactly. As ``perfconv convert``.
+
+    `input` is a path or the bytes of a recording, as for `open`. `output` is a path.
 
     Each option of the command is a keyword argument. ``True`` is an option without a value, a list
     is a repeated option or one with values between commas, and a dictionary is ``NAME=VALUE``.
@@ -72,7 +97,7 @@ def convert(input: Path, output: Path, **options: Option) -> Result:
     return _run("convert", "convert", input, output, options)
 
 
-def inject(input: Path, output: Path, **options: Option) -> Result:
+def inject(input: Source, output: Path, **options: Option) -> Result:
     """Add build IDs, generated code and callchains. As ``perfconv inject``.
 
     >>> import os, perfconv, tempfile
@@ -87,7 +112,7 @@ def inject(input: Path, output: Path, **options: Option) -> Result:
     return _run("inject", "inject", input, output, options)
 
 
-def slice(input: Path, output: Path, **options: Option) -> Result:
+def slice(input: Source, output: Path, **options: Option) -> Result:
     """Keep some samples, and what perf needs to show them. As ``perfconv convert``.
 
     At least one option must select samples; all options of `convert` are permitted.
@@ -105,17 +130,17 @@ def slice(input: Path, output: Path, **options: Option) -> Result:
     return _run("slice", "convert", input, output, options)
 
 
-def merge(inputs: Iterable[Path], output: Path, **options: Option) -> Result:
+def merge(inputs: Iterable[Source], output: Path, **options: Option) -> Result:
     """Merge several recordings into one, by time. As ``perfconv merge``."""
     return _run("merge", "merge", inputs, output, options)
 
 
-def split(input: Path, output: Path, **options: Option) -> Result:
+def split(input: Source, output: Path, **options: Option) -> Result:
     """Split a recording into several ones in the directory `output`. As ``perfconv split``."""
     return _run("split", "split", input, output, options)
 
 
-def sanitize(input: Path, output: Path, audience: str = "public", **options: Option) -> Result:
+def sanitize(input: Source, output: Path, audience: str = "public", **options: Option) -> Result:
     """Replace names, IDs and addresses, so that others may have the recording.
 
     As ``perfconv convert --sanitize``. `audience` is ``"public"`` or ``"vendor"``; all options of
@@ -124,13 +149,13 @@ def sanitize(input: Path, output: Path, audience: str = "public", **options: Opt
     return _run("sanitize", "convert", input, output, options, [f"--sanitize={audience}"])
 
 
-def recover(input: Path, output: Path, **options: Option) -> Result:
+def recover(input: Source, output: Path, **options: Option) -> Result:
     """Repair a truncated, unfinished or corrupt recording. As ``perfconv recover``."""
     return _run("recover", "recover", input, output, options)
 
 
 def export(
-    inputs: Path | Iterable[Path], output: Path | None = None, **options: Option
+    inputs: Source | Iterable[Source], output: Path | None = None, **options: Option
 ) -> Result:
     """Export samples for other profilers and for databases. As ``perfconv export``.
 

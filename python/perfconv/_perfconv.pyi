@@ -9,7 +9,20 @@ from ._commands import Option
 from ._model import Event, Features
 from ._recording import BinaryFile
 
-__all__ = ["Record", "Recording", "Records", "Samples", "option_names", "run", "selecting_options"]
+__all__ = [
+    "Record",
+    "Recording",
+    "Records",
+    "SampleRows",
+    "Samples",
+    "__version__",
+    "main",
+    "option_names",
+    "run",
+    "selecting_options",
+]
+
+__version__: str
 
 @final
 class Recording:
@@ -94,6 +107,13 @@ class Samples:
     def columns(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+    def __iter__(self) -> SampleRows: ...
+
+@final
+class SampleRows:
+    def __iter__(self) -> Self: ...
+    # A named tuple of the columns.
+    def __next__(self) -> Any: ...
 
 def run(
     function: str,
@@ -103,5 +123,6 @@ def run(
     options: dict[str, Option],
     before: list[str],
 ) -> tuple[list[str], list[str], list[str]]: ...
+def main(words: list[str]) -> int: ...
 def option_names(command: str) -> list[tuple[str, str]]: ...
 def selecting_options() -> list[str]: ...

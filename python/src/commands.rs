@@ -1,6 +1,7 @@
 //! The commands, run in this process by the command's own parser of options.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
@@ -11,7 +12,7 @@ use perfconv::cmd::embedded::{self, Cancel, CommandOptions, Failure, Finished, M
 use perfconv::messages::MessageKind;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors;
 
@@ -100,6 +101,13 @@ fn run_interruptibly(py: Python<'_>, words: Vec<OsString>) -> PyResult<Finished>
             return Err(raised);
         }
     }
+}
+
+/// Runs the command with `words`, which begin with the name of the program, as a process of its own
+/// does: it handles signals, and writes to the standard output and error. Returns the exit status.
+#[pyfunction]
+pub fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| perfconv::process::run(words))
 }
 
 /// Returns the names of the options of a command as keyword arguments, with their help.
@@ -202,6 +210,9 @@ fn text_of(value: &Bound<'_, PyAny>) -> PyResult<OsString> {
     }
     if value.is_instance_of::<PyString>() {
         return value.extract();
+    }
+    if let Ok(path) = value.cast::<PyBytes>() {
+        return Ok(OsString::from_vec(path.as_bytes().to_vec()));
     }
     if value.hasattr("__fspath__")? {
         return value.extract::<PathBuf>().map(PathBuf::into_os_string);

@@ -17,6 +17,7 @@ mod errors;
 mod file_object;
 mod recording;
 mod records;
+mod sample_rows;
 mod samples;
 mod source;
 mod values;
@@ -24,12 +25,21 @@ mod values;
 /// The native module.
 #[pyo3::pymodule]
 mod _perfconv {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
-    use crate::commands::{option_names, run, selecting_options};
+    use crate::commands::{main, option_names, run, selecting_options};
     #[pymodule_export]
     use crate::recording::Recording;
     #[pymodule_export]
     use crate::records::{Record, Records};
     #[pymodule_export]
+    use crate::sample_rows::SampleRows;
+    #[pymodule_export]
     use crate::samples::Samples;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

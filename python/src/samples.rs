@@ -11,10 +11,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use perfconv::cmd::embedded::{ExportOptions, ExportedSamples, Failure, Value, export_options};
-use perfdata_columns::SampleBatches;
-use perfdata_convert::pipeline::Converted;
-use perfdata_recipe::Ending;
+use perfconv::cmd::embedded::{
+    ExportOptions, ExportedSamples, Failure, OF_OUTPUTS, Value, export_options,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
@@ -22,6 +21,10 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 use crate::commands::{value_of, words_of};
 use crate::errors;
 use crate::recording::Recording;
+use crate::sample_rows::SampleRows;
+
+/// The end of the error for an option that has no effect without symbols.
+const NO_SYMBOLS: &str = " cannot be used with '--no-symbols'";
 
 /// The samples of a recording as Arrow columns. Each call of `__arrow_c_stream__` returns a new
 /// stream, which is read lazily.
@@ -61,13 +64,18 @@ impl Samples {
             words.push(word);
         }
         if let Some(options) = options {
-            words.extend(words_of("samples", "export", options, &["to"])?);
+            words.extend(words_of("samples", "export", options, &OF_OUTPUTS)?);
         }
         if !symbols {
             words.push("--no-symbols".into());
         }
         let options = export_options(words).map_err(|failure| match failure {
-            Failure::CommandLine(text) => PyValueError::new_err(text),
+            Failure::CommandLine(text) => {
+                PyValueError::new_err(match text.rsplit_once(NO_SYMBOLS) {
+                    Some((option, "")) if !symbols => format!("{option}: it needs symbols=True"),
+                    _ => text,
+                })
+            }
             Failure::Command(error) => PyValueError::new_err(error.to_string()),
         })?;
         Ok(Samples {
@@ -78,14 +86,17 @@ impl Samples {
         })
     }
 
-    /// Opens a stream.
-    fn open(&self, py: Python<'_>) -> PyResult<Stream> {
+    /// Starts reading.
+    fn open(&self, py: Python<'_>) -> PyResult<Batches> {
         let recording = self.recording.get();
         let id = recording.id(py)?;
         let input = recording.input(py)?;
         let samples = py.detach(|| self.options.samples(input, id.as_deref(), self.batch_rows));
         let samples = samples.map_err(|error| errors::of_convert(py, &error))?;
-        Ok(Stream::new(samples, recording.closing()))
+        Ok(Batches {
+            samples: Some(samples),
+            is_closed: recording.closing(),
+        })
     }
 }
 
@@ -108,8 +119,14 @@ impl Samples {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         const NAME: &CStr = c"arrow_array_stream";
         let _ = requested_schema;
-        let stream = FFI_ArrowArrayStream::new(Box::new(self.open(py)?));
+        let stream = FFI_ArrowArrayStream::new(Box::new(Stream::new(self.open(py)?)));
         PyCapsule::new_with_value(py, stream, NAME)
+    }
+
+    /// Returns an iterator over the samples, as named tuples of the columns.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<SampleRows> {
+        let batches = self.open(py)?;
+        SampleRows::new(py, batches, &self.columns())
     }
 
     /// Returns the schema, in a capsule of Arrow's C interface.
@@ -132,66 +149,78 @@ impl Samples {
     }
 }
 
-/// A stream of batches for other libraries.
-struct Stream {
-    /// A batch that was read before.
-    first: Option<RecordBatch>,
+/// The batches of a recording that is open.
+pub struct Batches {
     /// `None` after the end.
-    batches: Option<SampleBatches<Converted>>,
-    ending: Option<Ending>,
-    schema: SchemaRef,
+    samples: Option<ExportedSamples>,
     is_closed: Arc<AtomicBool>,
 }
 
+/// Why there is no next batch.
+pub enum BatchError {
+    /// The recording was closed.
+    Closed,
+    /// The recording cannot be read.
+    Recording(perfdata_convert::Error),
+    /// A warning was made an exception.
+    Raised(PyErr),
+}
+
+impl Batches {
+    /// Returns the next batch; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<RecordBatch>, BatchError> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            self.samples = None;
+            return Err(BatchError::Closed);
+        }
+        let Some(samples) = &mut self.samples else {
+            return Ok(None);
+        };
+        let next = samples.next_batch();
+        if let Ok(Some(batch)) = next {
+            return Ok(Some(batch));
+        }
+        let ended = self.samples.take();
+        next.map_err(BatchError::Recording)?;
+        let ended = ended.map(|samples| samples.ending.check()).transpose();
+        if let Some((_, Some(leftover))) = ended.map_err(BatchError::Recording)? {
+            let text = format!("{leftover}; the samples do not contain them");
+            Python::attach(|py| errors::warn_of_damage(py, &text)).map_err(BatchError::Raised)?;
+        }
+        Ok(None)
+    }
+}
+
+/// A stream of batches for other libraries.
+struct Stream {
+    batches: Batches,
+    schema: SchemaRef,
+}
+
 impl Stream {
-    fn new(samples: ExportedSamples, is_closed: Arc<AtomicBool>) -> Self {
-        let ExportedSamples {
-            first,
-            batches,
-            ending,
-            metadata,
-        } = samples;
-        let fields = batches.schema().fields().clone();
+    fn new(batches: Batches) -> Self {
+        let schema = batches.samples.as_ref().map(|samples| {
+            let metadata = samples.metadata.iter().cloned().collect::<HashMap<_, _>>();
+            Schema::new_with_metadata(samples.schema().fields().clone(), metadata)
+        });
         Stream {
-            schema: Arc::new(Schema::new_with_metadata(
-                fields,
-                metadata.into_iter().collect::<HashMap<_, _>>(),
-            )),
-            first,
-            batches: Some(batches),
-            ending: Some(ending),
-            is_closed,
+            batches,
+            schema: Arc::new(schema.unwrap_or_else(Schema::empty)),
         }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let failed = |text: String| ArrowError::ExternalError(text.into());
-        if self.is_closed.load(Ordering::Relaxed) {
-            return Err(failed("the recording is closed".into()));
-        }
-        let Some(batches) = &mut self.batches else {
-            return Ok(None);
+        let failed = |error| {
+            let text = match error {
+                BatchError::Closed => "the recording is closed".to_owned(),
+                BatchError::Recording(error) => error.to_string(),
+                BatchError::Raised(error) => error.to_string(),
+            };
+            ArrowError::ExternalError(text.into())
         };
-        let next = match self.first.take() {
-            Some(first) => Some(first),
-            None => batches
-                .next_batch()
-                .map_err(|error| failed(error.to_string()))?,
-        };
-        if let Some(batch) = next {
-            return batch.with_schema(Arc::clone(&self.schema)).map(Some);
-        }
-        self.batches = None;
-        let ended = self.ending.take().map(Ending::check);
-        let ended = ended
+        let next = self.batches.next().map_err(failed)?;
+        next.map(|batch| batch.with_schema(Arc::clone(&self.schema)))
             .transpose()
-            .map_err(|error| failed(error.to_string()))?;
-        if let Some((_, Some(leftover))) = ended {
-            let text = format!("{leftover}; the samples do not contain them");
-            Python::attach(|py| errors::warn_of_damage(py, &text))
-                .map_err(|error| failed(error.to_string()))?;
-        }
-        Ok(None)
     }
 }
 
@@ -204,7 +233,7 @@ impl Iterator for Stream {
         let next = next
             .unwrap_or_else(|_| Err(ArrowError::ExternalError("internal error: a panic".into())));
         if next.is_err() {
-            self.batches = None;
+            self.batches.samples = None;
         }
         next.transpose()
     }

@@ -51,6 +51,54 @@ def test_functions_write_what_the_command_writes(command: Command, tmp_path: Pat
     check("x", ["export", FILE, "--to=perf-script", "--no-symbols", "--fields=comm,time"])
 
 
+def test_recordings_in_memory(tmp_path: Path) -> None:
+    data = Path(FILE).read_bytes()
+    sources: list[bytes | bytearray | memoryview] = [data, bytearray(data), memoryview(data)]
+    for number, source in enumerate(sources):
+        perfconv.convert(source, tmp_path / str(number))
+        assert (tmp_path / str(number)).read_bytes() == data
+    perfconv.merge([data, FILE], tmp_path / "merge")
+    assert len(list(perfconv.open(tmp_path / "merge").records("SAMPLE"))) == 200
+    with pytest.raises(perfconv.FormatError):
+        perfconv.convert(data[:10], tmp_path / "nothing")
+
+
+def test_paths_may_be_bytes(tmp_path: Path) -> None:
+    perfconv.export(FILE, os.fsencode(tmp_path / "a.folded"), sysroot=os.fsencode(tmp_path))
+    perfconv.export(FILE, tmp_path / "b.folded", sysroot=tmp_path)
+    assert (tmp_path / "a.folded").read_bytes() == (tmp_path / "b.folded").read_bytes()
+
+
+def test_the_package_contains_the_command(command: Command, tmp_path: Path) -> None:
+    script = Path(sys.executable).parent / "perfconv"
+    for program in [[sys.executable, "-m", "perfconv"], [str(script)]]:
+        if not Path(program[0]).exists():
+            pytest.skip("the package is not installed with its scripts")
+        for words in [["info", FILE], ["--version"], ["convert", FILE, "-o", str(tmp_path)], ["x"]]:
+            expected = command(*words)
+            # In another folder: `python -m` imports the package from the present one.
+            done = subprocess.run(
+                [*program, *words], capture_output=True, check=False, cwd=tmp_path
+            )
+            assert done.returncode == expected.returncode, words
+            assert done.stdout == expected.stdout
+            assert done.stderr == expected.stderr
+        # A pipe whose reader ends early.
+        words = [*program, "dump", FILE]
+        with subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+        ) as child:
+            assert child.stdout is not None and child.stderr is not None
+            child.stdout.read(10)
+            child.stdout.close()
+            assert child.stderr.read() == b""
+            assert child.wait(timeout=60) == 0
+
+
+def test_the_version_is_that_of_the_command(command: Command) -> None:
+    assert command("--version").stdout.decode().split()[1] == perfconv.__version__
+
+
 def test_directories_are_written(tmp_path: Path) -> None:
     perfconv.split(FILE, tmp_path / "parts", by="pid")
     assert (tmp_path / "parts" / "index.json").exists()

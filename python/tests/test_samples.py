@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import perfconv
 import pytest
@@ -32,6 +33,95 @@ def test_samples_are_those_of_export(path: Path, command: Command, tmp_path: Pat
         expected = stream.read_all()
     assert table.schema.equals(expected.schema, check_metadata=True)
     assert table.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("path", recordings(), ids=lambda path: path.name)
+def test_rows_are_those_of_the_columns(path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", perfconv.DamageWarning)
+        try:
+            rows = list(perfconv.open(path).samples(batch_size=50))
+        except (perfconv.Error, OSError):
+            with pytest.raises(Exception):  # noqa: B017
+                pa.table(perfconv.open(path).samples())
+            return
+        table = pa.table(perfconv.open(path).samples())
+    assert [row._asdict() for row in rows] == table.to_pylist()
+
+
+def test_samples_one_by_one() -> None:
+    samples = perfconv.open(FILE).samples("comm,time,frames", symbols=True)
+    first = next(iter(samples))
+    assert first._fields == ("comm", "time", "frames")
+    comm, time, frames = first
+    assert (comm, time, frames) == (first.comm, first.time, first.frames)
+    assert isinstance(comm, str) and isinstance(time, int) and isinstance(frames, list)
+    # Each iterator starts at the first sample, and ends once.
+    rows = iter(samples)
+    assert next(rows) == first
+    assert len(list(rows)) == 99
+    assert list(rows) == []
+    assert len(list(samples)) == 100
+    recording = perfconv.open(FILE)
+    rows = iter(recording.samples(batch_size=1))
+    next(rows)
+    recording.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(rows)
+    assert list(rows) == []
+
+
+def test_rows_end_with_the_error_of_the_recording() -> None:
+    data = bytearray(Path(FILE).read_bytes())
+    records = list(perfconv.open(bytes(data)).records("SAMPLE"))
+    # A record without a size.
+    data[records[50].offset + 6 : records[50].offset + 8] = b"\0\0"
+    rows = iter(perfconv.open(data).samples(batch_size=10))
+    with pytest.raises(perfconv.Error, match="the records are corrupt here"):
+        list(rows)
+    assert list(rows) == []
+
+
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
+    recording = perfconv.open(FILE)
+    without: list[dict[str, Any]] = [
+        {"force": True},
+        {"append_to": tmp_path},
+        {"quiet": True},
+        {"verbose": True},
+        {"no_sync": True},
+        {"recording_label": {"a": "b"}},
+        {"sideband": True},
+    ]
+    for options in without:
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            recording.samples(**options)
+    of_formats: list[tuple[dict[str, Any], str]] = [
+        ({"count": "samples"}, "folded stacks"),
+        ({"root": "pid"}, "folded stacks"),
+        ({"mark": "jit"}, "folded stacks"),
+        ({"label": "pid"}, "a profile with labels"),
+        ({"fields": "ip"}, "perf script"),
+        ({"ns": True}, "perf script"),
+        ({"like": "6.1"}, "perf script"),
+        ({"binary": "x"}, "compilers"),
+        ({"diff": FILE}, "a flame graph"),
+        ({"jobs": 2}, "--append-to"),
+        ({"recorded_at": "2026-01-01"}, "--append-to"),
+    ]
+    for options, what in of_formats:
+        with pytest.raises(ValueError, match=what):
+            recording.samples(**options)
+    names: list[dict[str, Any]] = [
+        {"inlines": True},
+        {"lines": True},
+        {"sysroot": tmp_path},
+        {"debug_dir": tmp_path},
+    ]
+    for options in names:
+        with pytest.raises(ValueError, match="needs symbols=True"):
+            recording.samples(**options)
 
 
 def test_columns_and_batches() -> None:

@@ -11,7 +11,7 @@ use super::recorded_at::{NamePattern, TimeOfDay};
 use super::recording_label::RecordingLabel;
 
 /// Heading of these options.
-const COLUMNS: &str = "Columns";
+pub(super) const COLUMNS: &str = "Columns";
 
 /// Options of Parquet and Arrow.
 #[derive(Debug, Args)]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Args, ValueEnum, ValueHint};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, ValueEnum, ValueHint};
 use perfdata_export::Fields;
 
 #[cfg(feature = "columns")]
@@ -172,6 +173,53 @@ const COMPILERS: &str = "Profiles for compilers";
 /// Heading of the options of flame graphs.
 const FLAME: &str = "Flame graphs";
 
+/// The headings of options that only some formats have: what the options need, and these formats. The
+/// first one is named in the error.
+const OF_FORMATS: &[(&str, &str, &[Format])] = &[
+    (FLAME, "a flame graph", &[Format::Flamegraph, Format::Svg]),
+    (FOLDED, "folded stacks", &[Format::Folded]),
+    (
+        PPROF,
+        "a profile with labels",
+        &[Format::Pprof, Format::Otlp],
+    ),
+    (SCRIPT, "the text of perf script", &[Format::PerfScript]),
+    (
+        COMPILERS,
+        "a profile for compilers",
+        &[Format::Bolt, Format::LlvmProfgen, Format::Autofdo],
+    ),
+    #[cfg(feature = "columns")]
+    (
+        super::columns::COLUMNS,
+        "columns",
+        &[Format::Parquet, Format::Arrow],
+    ),
+];
+
+/// Returns the error for an option that has no effect in the format of the output.
+pub(super) fn misplaced(
+    command: &clap::Command,
+    matches: &ArgMatches,
+    args: &ExportArgs,
+) -> Option<String> {
+    let format = args.format()?;
+    command.get_arguments().find_map(|arg| {
+        let heading = arg.get_help_heading()?;
+        let (_, need, formats) = OF_FORMATS.iter().find(|(of, ..)| *of == heading)?;
+        let is_given =
+            matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let first = formats.first()?.to_possible_value()?;
+        (is_given && !formats.contains(&format)).then(|| {
+            let option = arg.get_long().unwrap_or_default();
+            format!(
+                "'--{option}' needs {need}, such as --to {}",
+                first.get_name()
+            )
+        })
+    })
+}
+
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
@@ -305,4 +353,15 @@ pub struct ExportArgs {
     /// Which samples to export.
     #[command(flatten)]
     pub slice: SliceArgs,
+}
+
+impl ExportArgs {
+    /// Returns the format of the output; `None` if neither an option nor its name tells it.
+    pub fn format(&self) -> Option<Format> {
+        #[cfg(feature = "columns")]
+        if self.columns.append_to.is_some() {
+            return Some(Format::Parquet);
+        }
+        self.to.or_else(|| Format::of(self.output.path.as_deref()?))
+    }
 }

@@ -144,13 +144,32 @@ fn reason(said: &clap::Error) -> String {
 pub struct ExportedSamples {
     /// The first batch, if it was read: the metadata of a pipe, or of a file that perf inject made
     /// of one, may follow the start.
-    pub first: Option<perfdata_columns::RecordBatch>,
+    first: Option<perfdata_columns::RecordBatch>,
     /// The other batches.
-    pub batches: perfdata_columns::SampleBatches<Converted>,
+    batches: perfdata_columns::SampleBatches<Converted>,
     /// How reading ended.
     pub ending: Ending,
     /// The keys of the schema.
     pub metadata: Vec<(String, String)>,
+}
+
+#[cfg(feature = "columns")]
+impl ExportedSamples {
+    /// Returns the columns.
+    pub fn schema(&self) -> perfdata_columns::SchemaRef {
+        self.batches.schema()
+    }
+
+    /// Returns the next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn next_batch(&mut self) -> Result<Option<perfdata_columns::RecordBatch>, Error> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => super::columns::next_batch(&mut self.batches),
+        }
+    }
 }
 
 /// Checks the options of `export` in `words`, which begin with the name of the command.
@@ -277,6 +296,19 @@ pub struct CommandOptions(Vec<Arg>);
 
 /// Options that concern the terminal, and those for the input.
 const ELSEWHERE: [&str; 5] = ["help", "version", "no-pager", "input", "output"];
+
+/// Options of `export` that concern its outputs and messages, and not the samples.
+pub const OF_OUTPUTS: [&str; 9] = [
+    "append-to",
+    "force",
+    "in-place",
+    "no-sync",
+    "quiet",
+    "recording-label",
+    "sideband",
+    "to",
+    "verbose",
+];
 
 impl CommandOptions {
     /// Returns the options of a command; `None` if there is no such command.

@@ -38,10 +38,6 @@ pub fn run(
     if let Some(form) = args.to.and_then(profile::form_of) {
         return profile::run(args, form, limits, messages, several.paths);
     }
-    if args.binary.is_some() {
-        let what = "--binary needs a profile for compilers";
-        return Err(Error::Usage(what.into()).with_step(Step::Other("--to bolt".into())));
-    }
     let [input] = several.paths else {
         let what = "several recordings cannot be exported to one output";
         return Err(Error::Usage(match cfg!(feature = "columns") {
@@ -65,11 +61,6 @@ fn export_one(
         let what = format!("the format is not known by the name {}", path.display());
         return Err(Error::Usage(what).with_step(Step::Other("--to folded".into())));
     };
-    let is_graph = matches!(format, Format::Flamegraph | Format::Svg);
-    if args.diff.is_some() && !is_graph {
-        let what = "--diff needs a flame graph";
-        return Err(Error::Usage(what.into()).with_step(Step::Other("--to flamegraph".into())));
-    }
     check_debug_info(args, format)?;
     #[cfg(feature = "columns")]
     if matches!(format, Format::Parquet | Format::Arrow) {

@@ -166,17 +166,78 @@ fn corrupt_recordings_are_refused() {
     assert!(!folder.path().join("bad.folded").exists());
 }
 
+/// An option that would have no effect is an error, which names a format that has it.
 #[test]
-fn only_flame_graphs_show_differences() {
+fn options_of_other_formats_are_refused() {
+    const FORMATS: [&str; 13] = [
+        "folded",
+        "flamegraph",
+        "svg",
+        "pprof",
+        "firefox",
+        "speedscope",
+        "otlp-1.10",
+        "perf-script",
+        "bolt",
+        "llvm-profgen",
+        "autofdo",
+        "parquet",
+        "arrow",
+    ];
     let folder = tempfile::tempdir().expect("a folder");
-    let command = "perfconv export in.data --diff in.data -o a.folded";
-    let output = run(folder.path(), command);
-    assert_eq!(status(&output), Some(2));
-    assert!(
-        output.stderr.contains("--to flamegraph"),
-        "{}",
-        output.stderr
-    );
+    for (options, formats) in [
+        ("--diff in.data", &FORMATS[1..3]),
+        ("--count samples", &FORMATS[..1]),
+        ("--count period", &FORMATS[..1]),
+        ("--root pid", &FORMATS[..1]),
+        ("--mark kernel", &FORMATS[..1]),
+        ("--label pid", &["pprof", "otlp-1.10"]),
+        ("--like 6.1", &["perf-script"]),
+        ("-F ip", &["perf-script"]),
+        ("--ns", &["perf-script"]),
+        ("--max-frames 5", &["perf-script"]),
+        ("--sched-plugin", &["perf-script"]),
+        ("--full-source-path", &["perf-script"]),
+        ("--binary x", &FORMATS[8..11]),
+        ("--columns time", &FORMATS[11..]),
+    ] {
+        for format in FORMATS {
+            let command = format!("perfconv export in.data --to {format} -o out {options}");
+            let output = run(folder.path(), &command);
+            let is_refused = output.stderr.starts_with("error: '--")
+                && output
+                    .stderr
+                    .contains(&format!(", such as --to {}\n", formats[0]));
+            assert_eq!(
+                is_refused,
+                !formats.contains(&format),
+                "{command}: {}",
+                output.stderr
+            );
+            if is_refused {
+                assert_eq!(status(&output), Some(2), "{command}");
+                assert!(!folder.path().join("out").exists(), "{command}");
+            }
+            let _ = fs::remove_file(folder.path().join("out"));
+            let _ = fs::remove_dir_all(folder.path().join("out"));
+        }
+    }
+    // Also by the ending of the name, and for directories of tables.
+    for output in ["-o a.pb.gz", "--append-to tables"] {
+        let command = format!("perfconv export in.data --mark jit {output}");
+        let output = run(folder.path(), &command);
+        assert_eq!(status(&output), Some(2), "{command}");
+        assert!(
+            output.stderr.contains("'--mark' needs folded stacks"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn flame_graphs_show_differences() {
+    let folder = tempfile::tempdir().expect("a folder");
     let command = "perfconv export in.data --diff in.data --first 10 -o a.svg";
     let output = run(folder.path(), command);
     assert!(output.success(), "{}", output.stderr);

@@ -295,7 +295,7 @@ fn what_has_no_profile_is_refused() {
         ),
         (
             "--to folded --binary x",
-            "--binary needs a profile for compilers",
+            "'--binary' needs a profile for compilers, such as --to bolt",
         ),
     ] {
         let output = in_shell(folder, &format!("perfconv export {options} in.data -o out"));
