@@ -96,7 +96,7 @@ impl Describe for Magic {
 
 wire! {
     /// Location of a section in the file.
-    #[derive(Copy, Eq, Default)]
+    #[derive(Copy, Eq)]
     pub struct FileSection {
         /// Absolute offset in bytes.
         pub offset: u64 as Hex => Number,
@@ -128,7 +128,7 @@ wire! {
     /// 256 bits, one for each feature section, stored as the recorder's `unsigned long`s. On
     /// big-endian machines the position of a bit depends on the size of `unsigned long`, which the
     /// file does not contain.
-    #[derive(Copy, Eq, Default)]
+    #[derive(Copy, Eq)]
     pub struct FeatureBitmap {
         /// The 64-bit words in the recording's byte order.
         pub words: [Hex64; 4],
@@ -137,7 +137,7 @@ wire! {
 
 wire! {
     /// A word displayed in hexadecimal.
-    #[derive(Copy, Eq, Default)]
+    #[derive(Copy, Eq)]
     pub struct Hex64 {
         /// The word.
         pub value: u64 as Hex => Number,

@@ -69,7 +69,6 @@ wire! {
     /// `struct perf_event_attr`. Fields that a shorter, older form lacks are `None`; `tail`
     /// preserves the additional fields of a longer, newer form. The default is a cycle counter of
     /// the oldest form.
-    #[derive(Default)]
     pub struct Attr(layout) {
         /// Event type.
         pub kind: EventType,

@@ -29,6 +29,31 @@ codes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<const N: usize>(pub [u8; N]);
 
+/// The start of tracing data.
+const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
+/// The name of the layout of a page.
+const HEADER_PAGE: &[u8; 12] = b"header_page\0";
+/// The name of the layout of an event.
+const HEADER_EVENT: &[u8; 13] = b"header_event\0";
+
+impl Default for Word<10> {
+    fn default() -> Self {
+        Word(*MAGIC)
+    }
+}
+
+impl Default for Word<12> {
+    fn default() -> Self {
+        Word(*HEADER_PAGE)
+    }
+}
+
+impl Default for Word<13> {
+    fn default() -> Self {
+        Word(*HEADER_EVENT)
+    }
+}
+
 impl<const N: usize> BinRead for Word<N> {
     type Args<'a> = (&'static [u8; N],);
     fn read_options<R: Read + Seek>(
@@ -97,7 +122,7 @@ wire! {
     /// Header (`tracing_data_header`).
     pub struct TracingHeader {
         /// `17 08 44`, then `tracing`.
-        #[br(args(b"\x17\x08\x44tracing"))]
+        #[br(args(MAGIC))]
         pub magic: Word<10>,
         /// `0.5`, since 4.16 `0.6`.
         pub version: CStr => Number,
@@ -192,12 +217,12 @@ wire! {
         /// Page size of the recording machine in bytes.
         pub page_size: u32 => Number,
         /// The string `header_page`.
-        #[br(args(b"header_page\0"))]
+        #[br(args(HEADER_PAGE))]
         pub header_page_name: Word<12>,
         /// `events/header_page`: layout of a ring-buffer page (`record_header_files`).
         pub header_page: File<u64> => Format,
         /// The string `header_event`.
-        #[br(args(b"header_event\0"))]
+        #[br(args(HEADER_EVENT))]
         pub header_event_name: Word<13>,
         /// `events/header_event`: layout of a ring-buffer event.
         pub header_event: File<u64> => Format,
@@ -216,7 +241,7 @@ wire! {
 }
 
 /// Complete tracing data.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TracingData {
     /// Header, which contains the byte order of the body.
     pub header: TracingHeader,

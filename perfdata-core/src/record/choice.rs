@@ -15,6 +15,18 @@ macro_rules! choice {
             $($(#[$vmeta])* $variant($body)),*
         }
 
+        /// The form that the default of the selecting field selects.
+        impl Default for $name {
+            #[allow(unused_variables, reason = "patterns bind what bodies take as arguments")]
+            fn default() -> Self {
+                let ($selector, $layout): ($by, $crate::decode_context::DecodeContext) = Default::default();
+                let _ = &$layout;
+                match $selector {
+                    $($pattern $(if $guard)? => $name::$variant(<$body>::default()),)*
+                }
+            }
+        }
+
         impl binrw::BinRead for $name {
             type Args<'a> = ($by, $crate::decode_context::DecodeContext);
             fn read_options<R: std::io::Read + std::io::Seek>(

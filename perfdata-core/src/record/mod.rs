@@ -3,6 +3,22 @@
 //! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All record types
 //! are lines of one table, [`TABLE`].
 //!
+//! All structures have a default, whose numbers are 0 and whose texts are empty:
+//!
+//! ```
+//! use perfdata_core::Endian;
+//! use perfdata_core::record::{Body, Mmap, Record};
+//! use perfdata_core::wire::Text;
+//!
+//! # fn main() -> perfdata_core::Result<()> {
+//! let filename = Text::padded(b"/bin/true", 8);
+//! let mmap = Mmap { pid: 7, tid: 7, addr: 0x1000, len: 0x1000, filename, ..Mmap::default() };
+//! let bytes = Record::new(Body::Mmap(mmap)).encode(Endian::Little)?;
+//! assert_eq!(bytes.len(), 8 + 32 + 16);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The kernel's records (1 to 63) are declared in include/uapi/linux/perf_event.h,
 //! `enum perf_event_type`; perf's own (from 64 on) in tools/lib/perf/include/perf/event.h,
 //! `enum perf_user_event_type`. The content of AUXTRACE_INFO is declared next to each decoder in

@@ -31,7 +31,6 @@ impl DecodeContext {
 parts! {
     /// One occurrence of an event (2.6.31). Parts are in file order. The event's `sample_type`
     /// determines which parts are present; a new sample must have exactly these parts.
-    #[derive(Default)]
     pub struct Sample(layout) {
         words {
             /// Event ID at a fixed position (3.12).

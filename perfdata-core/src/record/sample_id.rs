@@ -11,7 +11,7 @@ use crate::wire::wire;
 
 wire! {
     /// Process and thread.
-    #[derive(Copy, Eq, Default)]
+    #[derive(Copy, Eq)]
     pub struct Tid {
         /// Process ID in the recorder's namespace; `u32::MAX` if the task is outside of the
         /// namespace or has exited.
@@ -23,7 +23,7 @@ wire! {
 
 wire! {
     /// The CPU that the event happened on.
-    #[derive(Copy, Eq, Default)]
+    #[derive(Copy, Eq)]
     pub struct Cpu {
         /// CPU number.
             pub cpu: u32 as Cpu,
@@ -62,7 +62,6 @@ parts! {
     /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its
     /// parts are read from the end of the record. A new trailer must have exactly the parts in the
     /// event's `sample_type`.
-    #[derive(Default)]
     pub struct SampleId(layout) {
         words {
             /// Process and thread.

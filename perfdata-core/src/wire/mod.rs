@@ -59,7 +59,7 @@ macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident $(=> $all:ident)? { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)? $(=> $content:ident)?),* $(,)? }) => {
         #[binrw::binrw]
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
         $crate::wire::wire!(@views $name [$($all)?] (_args: ()) { $(($($style)?) ($($content)?) $field: $type, $(#[$($fmeta)*])*;)* });
@@ -69,7 +69,7 @@ macro_rules! wire {
         #[binrw::binrw]
         $(#[$meta])*
         #[br(import_raw($args: $argstype))]
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
         $crate::wire::wire!(@views $name [$($all)?] ($args: $argstype) { $(($($style)?) ($($content)?) $field: $type, $(#[$($fmeta)*])*;)* });
@@ -175,8 +175,9 @@ pub(crate) const fn or_fields(content: Option<Content>) -> Content {
 /// Exceeds the size of every structure with a fixed space.
 const MOST_FILLED: u64 = 1 << 20;
 
-/// A structure that can be read and written in both byte orders.
-pub trait Wire: Sized + Describe + Rewrite + for<'a> BinWrite<Args<'a> = ()> {
+/// A structure that can be read and written in both byte orders. In its default, numbers are 0, and
+/// texts and lists are empty: a program sets the fields that it knows, and `..Default::default()`.
+pub trait Wire: Sized + Default + Describe + Rewrite + for<'a> BinWrite<Args<'a> = ()> {
     /// The structure's name in this library.
     const NAME: &'static str;
 

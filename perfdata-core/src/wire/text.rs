@@ -185,6 +185,12 @@ impl Describe for CStr {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chars<const N: usize>(pub [u8; N]);
 
+impl<const N: usize> Default for Chars<N> {
+    fn default() -> Self {
+        Chars([0; N])
+    }
+}
+
 impl<const N: usize> Chars<N> {
     /// Returns the text: the bytes before the first NUL, or all bytes.
     pub fn text(&self) -> &[u8] {

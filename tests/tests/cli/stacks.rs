@@ -51,7 +51,7 @@ fn recording(threads: &[(&str, &[&[u64]])]) -> Vec<u8> {
 }
 
 fn export(folder: &Path, output: &str) -> String {
-    let command = format!("perfconv export --no-symbols --count samples in.data -o {output}");
+    let command = format!("perfconv export --no-symbols in.data -o {output}");
     let done = in_shell(folder, &command);
     assert!(done.success(), "{}", done.stderr);
     fs::read_to_string(folder.join(output)).expect("an output")

@@ -192,6 +192,12 @@ pub enum BpfData {
     Opaque(Vec<u8>),
 }
 
+impl Default for BpfData {
+    fn default() -> Self {
+        BpfData::Arrays(Box::default())
+    }
+}
+
 impl BinRead for BpfData {
     /// Size in bytes, and the length of each array if known.
     type Args<'a> = (u32, Option<BpfSpans>);

@@ -195,6 +195,12 @@ pub enum BpfInfo {
     Opaque(Vec<u8>),
 }
 
+impl Default for BpfInfo {
+    fn default() -> Self {
+        BpfInfo::Known(Box::default())
+    }
+}
+
 impl BpfInfo {
     /// Returns the lengths of the arrays after the description, if it explains all of their
     /// `data_len` bytes.
