@@ -104,6 +104,8 @@ pub struct Needs {
     pub without_frames: bool,
     /// Of the frames, only the innermost one is needed: samples have no others.
     pub innermost_frame: bool,
+    /// The functions are not needed, and not searched. Those in the text of tracepoints are.
+    pub without_functions: bool,
     /// The version of perf whose choice is followed between functions at the same address.
     pub spelling: Spelling,
     /// The inlined functions, also if the symbolizer does not search them by itself.
@@ -124,6 +126,15 @@ impl Needs {
     pub fn without_frames(self, without_frames: bool) -> Self {
         Needs {
             without_frames,
+            ..self
+        }
+    }
+
+    /// Returns the same needs with whether the functions are not needed. The default is false.
+    #[must_use]
+    pub fn without_functions(self, without_functions: bool) -> Self {
+        Needs {
+            without_functions,
             ..self
         }
     }
@@ -181,6 +192,8 @@ pub struct Report {
     pub frames: u64,
     /// Number of frames without a function.
     pub unnamed: u64,
+    /// Whether the sink needs no functions, so that none was searched.
+    pub without_functions: bool,
     /// Number of samples with a counter (`perf record -e '{…}:S'`) that is lower than in the sample
     /// before: it counts as started again at 0.
     pub restarted_counters: u64,
@@ -335,6 +348,7 @@ impl Pass {
         self.resolver.at_return_addresses = needs.at_return_addresses;
         self.resolver.outermost_inlined = needs.outermost_inlined;
         self.resolver.innermost_frame = needs.innermost_frame;
+        self.resolver.without_functions = needs.without_functions;
         self
     }
 
@@ -399,11 +413,13 @@ impl Pass {
         }
         if let Some(frame) = frames.first()
             && resolver.symbols.is_some()
+            && !needs.without_functions
         {
             innermost.add(sample, frame);
         }
         report.frames = report.frames.saturating_add(frames.len() as u64);
         report.unnamed = report.unnamed.saturating_add(unnamed(frames));
+        report.without_functions = needs.without_functions;
         report.samples = report.samples.saturating_add(1);
         let is_guest = is_guest(sample.mode());
         report.guests = report.guests.saturating_add(u64::from(is_guest));

@@ -117,6 +117,8 @@ pub(crate) struct Resolver {
     pub outermost_inlined: bool,
     /// Whether samples have only the innermost frame.
     pub innermost_frame: bool,
+    /// Whether the functions of frames are not searched.
+    pub without_functions: bool,
 }
 
 impl Resolver {
@@ -137,6 +139,7 @@ impl Resolver {
             at_return_addresses: false,
             outermost_inlined: false,
             innermost_frame: false,
+            without_functions: false,
         }
     }
 
@@ -294,7 +297,7 @@ impl Resolver {
             return (resolved, None);
         };
         let symbols = self.symbols.as_mut();
-        let Some(symbols) = symbols else {
+        let Some(symbols) = symbols.filter(|_| !self.without_functions) else {
             resolved.module = Some(module);
             if self.base(id).is_some() {
                 set_at(&mut self.modules, id.index(), module);

@@ -342,12 +342,17 @@ pub(super) fn tell(exported: &Exported, messages: Messages) {
             object.evidence
         ));
     }
-    messages.summary(format_args!(
-        "{}, {}, {} without a name",
+    let (samples, frames) = (
         suggestions::count(report.samples, "sample"),
         suggestions::count(report.frames, "frame"),
-        report.unnamed
-    ));
+    );
+    match report.without_functions {
+        true => messages.summary(format_args!("{samples}, {frames}")),
+        false => messages.summary(format_args!(
+            "{samples}, {frames}, {} without a name",
+            report.unnamed
+        )),
+    }
 }
 
 /// Reports which objects have no debug information, and what was searched.

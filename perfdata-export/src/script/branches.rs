@@ -6,7 +6,8 @@ use perfdata_tracepoint::Like;
 
 use super::fields::Set;
 use super::line::LineWriter;
-use super::numbers::{push_hex, push_number};
+use super::numbers::push_hex;
+use super::short_text::ShortText;
 
 /// Types of branches, `PERF_BR_*`.
 const KINDS: [&str; 15] = [
@@ -56,38 +57,34 @@ fn name<const N: usize>(names: &[&'static str; N], number: u64) -> &'static str 
 }
 
 /// Appends the properties of a branch. perf 6.1 does not show speculation.
-fn push_flags(out: &mut Vec<u8>, flags: BranchFlags, like: Like) {
-    let set = |value: u64| value != 0;
-    let (predicted, missed, not_taken) = (
-        set(flags.predicted()),
-        set(flags.mispred()),
-        set(flags.not_taken()),
-    );
-    out.push(b'/');
-    match predicted || missed || not_taken {
-        false => out.push(b'-'),
-        true => out.push(if predicted { b'P' } else { b'M' }),
-    }
+#[inline(always)]
+fn push_flags(text: &mut ShortText, flags: BranchFlags, like: Like) {
+    let or_dash = |is_set: bool, letter: u8| if is_set { letter } else { b'-' };
+    let (predicted, missed) = (flags.predicted() != 0, flags.mispred() != 0);
+    let not_taken = flags.not_taken() != 0;
+    let letter = if predicted { b'P' } else { b'M' };
+    text.push(&[b'/', or_dash(predicted || missed || not_taken, letter)]);
     if not_taken {
-        out.push(b'N');
+        text.push(b"N");
     }
-    out.push(b'/');
-    out.push(if set(flags.in_tx()) { b'X' } else { b'-' });
-    out.push(b'/');
-    out.push(if set(flags.abort()) { b'A' } else { b'-' });
-    out.push(b'/');
-    push_number(out, flags.cycles(), 0);
-    out.push(b'/');
-    let kind = match flags.kind() {
-        EXTENDED => name(&NEW_KINDS, flags.new_kind()),
-        kind => name(&KINDS, kind),
-    };
-    out.extend_from_slice(kind.as_bytes());
+    let in_tx = or_dash(flags.in_tx() != 0, b'X');
+    let abort = or_dash(flags.abort() != 0, b'A');
+    text.push(&[b'/', in_tx, b'/', abort, b'/']);
+    text.push_number(flags.cycles());
+    text.push(b"/");
+    match flags.kind() {
+        0 => {}
+        EXTENDED => text.push_word(name(&NEW_KINDS, flags.new_kind())),
+        kind => text.push_word(name(&KINDS, kind)),
+    }
     if like > Like::Perf6_1 {
-        out.push(b'/');
-        out.extend_from_slice(name(&SPECULATION, flags.spec()).as_bytes());
+        text.push(b"/");
+        match flags.spec() {
+            0 => text.push(b"-"),
+            spec => text.push_word(name(&SPECULATION, spec)),
+        }
     }
-    out.push(b' ');
+    text.push(b" ");
 }
 
 impl LineWriter<'_> {
@@ -102,6 +99,19 @@ impl LineWriter<'_> {
         let Some(entries) = self.sample.sample.sample_view().branches() else {
             return;
         };
+        if super::shown_as_addresses(|set| fields.has_any(set)) {
+            let mut text = ShortText::new();
+            for entry in entries {
+                text.clear();
+                text.push(b" 0x");
+                text.push_hex(entry.from);
+                text.push(b"/0x");
+                text.push_hex(entry.to);
+                push_flags(&mut text, entry.flags, self.style.like);
+                out.extend_from_slice(text.bytes());
+            }
+            return;
+        }
         for ((from, to), entry) in self.sample.branches.iter().zip(entries) {
             for (frame, before) in [(from, &b" "[..]), (to, b"/")] {
                 if shows_symbols {
@@ -126,7 +136,9 @@ impl LineWriter<'_> {
                     out.push(b')');
                 }
             }
-            push_flags(out, entry.flags, self.style.like);
+            let mut text = ShortText::new();
+            push_flags(&mut text, entry.flags, self.style.like);
+            out.extend_from_slice(text.bytes());
         }
     }
 }

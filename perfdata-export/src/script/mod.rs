@@ -11,6 +11,7 @@ mod line;
 mod lines;
 mod memory;
 mod numbers;
+mod short_text;
 mod source_lines;
 mod trace_errors;
 
@@ -174,11 +175,21 @@ fn spelling(like: Like) -> Spelling {
     }
 }
 
+/// Returns whether branches are shown as addresses only, if fields of a set are `shown`.
+fn shown_as_addresses(shown: impl Fn(Set) -> bool) -> bool {
+    shown(Set::BRSTACK) && !shown(Set::BRSTACKSYM.with(Set::BRSTACKOFF).with(Set::DSO))
+}
+
 impl<W: Write> Sink for PerfScript<W> {
     fn needs(&self) -> Needs {
         let shown = |fields| self.shown.has_any(fields);
+        let branches = Set::BRSTACK.with(Set::BRSTACKSYM).with(Set::BRSTACKOFF);
+        let functions = Set::SYM.with(Set::SYMOFF).with(Set::SRCLINE);
         Needs {
-            branches: shown(Set::BRSTACK.with(Set::BRSTACKSYM).with(Set::BRSTACKOFF)),
+            // The addresses of branches are in the sample itself.
+            branches: shown(branches) && !shown_as_addresses(shown),
+            without_functions: !self.style.inlines
+                && !shown(functions.with(Set::BRSTACKSYM).with(Set::DSO)),
             data_address: shown(Set::ADDR) || self.events.has_branch_samples(),
             before_exec: true,
             counts: true,

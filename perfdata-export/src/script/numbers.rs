@@ -167,6 +167,29 @@ pub(super) fn push_hex(out: &mut Vec<u8>, number: u64, width: usize) {
     }
 }
 
+/// Returns a number as `%lx`: the digits at the start of the array, and how many there are.
+#[inline]
+pub(super) fn short_hex(number: u64) -> ([u8; 16], usize) {
+    let (digits, zeros) = padded_hex(number);
+    let bits = u32::try_from(zeros.saturating_mul(8)).unwrap_or_default();
+    let digits = u128::from_be_bytes(digits).checked_shl(bits);
+    let digits = digits.unwrap_or_default().to_be_bytes();
+    (digits, digits.len().saturating_sub(zeros))
+}
+
+/// Returns a number below 10,000 as `%u`: the digits at the start of the array, and how many there are.
+#[inline]
+pub(super) fn short_number(number: u64) -> ([u8; 4], usize) {
+    let ([a, b], [c, d]) = (pair(number / 100), pair(number));
+    let digits = u32::from_be_bytes([a, b, c, d]);
+    // At least one digit is written.
+    let zeros = ((digits & 0x0f0f_0f0f) | 1).leading_zeros() / 8;
+    let digits = digits.checked_shl(zeros.saturating_mul(8));
+    let digits = digits.unwrap_or_default().to_be_bytes();
+    let zeros = usize::try_from(zeros).unwrap_or_default();
+    (digits, digits.len().saturating_sub(zeros))
+}
+
 /// Appends bytes as `%WIDTHs`.
 pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8], width: usize) {
     let padding = width.saturating_sub(bytes.len());
@@ -252,6 +275,25 @@ mod tests {
             }
         }
         assert_eq!(text(|out| push_bytes(out, b"long name", 4)), "long name");
+    }
+
+    #[test]
+    fn short_numbers_have_no_padding() {
+        for number in 0..10_000 {
+            let (digits, len) = short_number(number);
+            assert_eq!(digits[..len], *number.to_string().as_bytes());
+        }
+        for bits in 0..64 {
+            for number in [
+                u64::MAX >> bits,
+                1 << bits,
+                0x0123_4567_89ab_cdef >> bits,
+                0,
+            ] {
+                let (digits, len) = short_hex(number);
+                assert_eq!(digits[..len], *format!("{number:x}").as_bytes());
+            }
+        }
     }
 
     #[test]

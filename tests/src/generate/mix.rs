@@ -34,17 +34,20 @@ pub enum Mix {
     Compressed,
     /// User registers and 8 KiB of stack in each sample: `perf record --call-graph dwarf`.
     Stacks,
+    /// The last 16 branches in each sample: `perf record -a -b`.
+    Branches,
 }
 
 impl Mix {
     /// All mixes.
-    pub const ALL: [Mix; 6] = [
+    pub const ALL: [Mix; 7] = [
         Mix::Callchains,
         Mix::Events,
         Mix::Tracepoints,
         Mix::System,
         Mix::Compressed,
         Mix::Stacks,
+        Mix::Branches,
     ];
 
     /// Returns its name.
@@ -56,6 +59,7 @@ impl Mix {
             Mix::System => "system",
             Mix::Compressed => "compressed",
             Mix::Stacks => "stacks",
+            Mix::Branches => "branches",
         }
     }
 
@@ -93,6 +97,7 @@ impl Mix {
             Mix::Events => usual | SampleType::IDENTIFIER | SampleType::READ,
             Mix::Tracepoints => usual | SampleType::RAW,
             Mix::System => usual | SampleType::IDENTIFIER,
+            Mix::Branches => usual | SampleType::BRANCH_STACK,
             Mix::Stacks => {
                 usual | SampleType::CALLCHAIN | SampleType::REGS_USER | SampleType::STACK_USER
             }
@@ -144,7 +149,10 @@ fn attr(mix: Mix, at: usize, kind: EventType, config: u64) -> Attr {
         },
         flags,
         config2: Some(0),
-        branch_sample_type: Some(BranchSampleType::default()),
+        branch_sample_type: Some(match mix {
+            Mix::Branches => BranchSampleType::ANY,
+            _ => BranchSampleType::default(),
+        }),
         sample_regs_user: Some(if stacks { REGS } else { 0 }),
         sample_stack_user: Some(if stacks { STACK } else { 0 }),
         clockid: Some(0),

@@ -6,8 +6,9 @@ use std::error::Error;
 use perfdata_core::Endian;
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
-    Body, Comm, Cpu, Inode, MISC_COMM_EXEC, Mmap, Mmap2, NoBody, RawRecord, ReadValue, Record,
-    RecordType, Regs, RegsAbi, Sample, SampleId, StackUser, SwitchCpuWide, Task, Tid,
+    Body, BranchEntry, BranchFlags, BranchStack, Comm, Cpu, Inode, MISC_COMM_EXEC, Mmap, Mmap2,
+    NoBody, RawRecord, ReadValue, Record, RecordType, Regs, RegsAbi, Sample, SampleId, StackUser,
+    SwitchCpuWide, Task, Tid,
 };
 use perfdata_core::wire::{ContextList, List, Rest, Text};
 use perfdata_write::{Compressor, RecordSink};
@@ -30,6 +31,9 @@ const BUFFER: usize = 96 << 10;
 
 /// Process ID of perf, the parent of every process.
 const PERF: u32 = 4000;
+
+/// Number of branches in a sample.
+const BRANCHES: u64 = 16;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -152,11 +156,12 @@ impl<'a> Stream<'a> {
 
     /// Generates the records of one CPU in a round.
     fn fill(&mut self) -> Outcome {
-        let records = if self.mix == Mix::Stacks {
-            BUFFER / 8600
-        } else {
-            BUFFER / 120
-        } as u64;
+        let size = match self.mix {
+            Mix::Stacks => 8600,
+            Mix::Branches => 440,
+            _ => 120,
+        };
+        let records = (BUFFER / size) as u64;
         self.tick = ROUND / (records * 2);
         let left = usize::try_from(self.size - self.written).unwrap_or(usize::MAX);
         while self.buffer.len() < BUFFER.min(left) {
@@ -264,6 +269,7 @@ impl<'a> Stream<'a> {
         let process = self.random.pick(self.processes.make_contiguous());
         let (ip, in_kernel) = process.sample(&mut self.random, &mut chain);
         let pid = process.pid;
+        let branches = (self.mix == Mix::Branches).then(|| branches(process, &mut self.random));
         let event = self.random.below(self.events.len() as u64) as usize;
         let id = self.events[event][self.cpu as usize];
         let period = 90_000 + self.random.below(20_000);
@@ -290,6 +296,7 @@ impl<'a> Stream<'a> {
                 values: ContextList(Vec::new()),
             }),
             callchain: has(SampleType::CALLCHAIN).then(|| chain.clone().into()),
+            branch_stack: branches,
             raw: has(SampleType::RAW).then(|| self.raw(pid).into()),
             regs_user: has(SampleType::REGS_USER).then(|| self.regs(ip)),
             stack_user: has(SampleType::STACK_USER).then(|| self.stack()),
@@ -394,5 +401,26 @@ impl<'a> Stream<'a> {
             bytes = &bytes[record.bytes.len()..];
         }
         Ok(())
+    }
+}
+
+/// Returns branches between functions of a process; one of 32 was predicted wrongly.
+fn branches(process: &Process, random: &mut Random) -> BranchStack {
+    let mut chain = Vec::new();
+    let entries = (0..BRANCHES).map(|_| {
+        let (from, _) = process.sample(random, &mut chain);
+        let (to, _) = process.sample(random, &mut chain);
+        let missed = random.below(32) == 0;
+        let flags = BranchFlags::default()
+            .with_mispred(missed)
+            .with_predicted(!missed)
+            .with_cycles(random.below(100));
+        BranchEntry { from, to, flags }
+    });
+    BranchStack {
+        nr: BRANCHES,
+        hw_idx: None,
+        entries: List(entries.collect()),
+        counters: List(Vec::new()),
     }
 }

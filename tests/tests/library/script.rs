@@ -1,9 +1,10 @@
 //! The text of `perf script` compared with the text that perf printed on the recording machine.
 
-use perfdata_export::{PerfScript, export};
+use perfdata_export::{PerfScript, Sink, export};
 use perfdata_session::Samples;
 use perfdata_tests::perf;
 use perfdata_tests::recordings::{self, Recording};
+use perfdata_tracepoint::Like;
 
 /// Returns why the text of perf is another for a recording.
 fn exception(recording: &Recording) -> Option<&'static str> {
@@ -81,4 +82,30 @@ fn check(recording: &Recording) -> Result<(), String> {
 fn the_text_is_that_of_the_recorder() {
     recordings::check_all(&recordings::fixtures(), check);
     recordings::check_all(&recordings::shared(), check);
+}
+
+/// Only fields that show functions have them searched.
+#[test]
+fn functions_are_searched_if_fields_show_them() {
+    for (fields, branches, functions) in [
+        ("pid,ip,brstack", false, false),
+        ("comm,tid,time,event,ip", false, false),
+        ("ip,brstack,dso", true, true),
+        ("ip,brstacksym", true, true),
+        ("ip,brstackoff", true, false),
+        ("ip,sym,brstack", false, true),
+        ("ip,symoff", false, true),
+        ("ip,srcline", false, true),
+        ("addr", false, false),
+    ] {
+        let fields = fields.parse().expect("fields");
+        let sink = PerfScript::new(Vec::new(), Like::Perf7_2).with_fields(&fields);
+        let needs = sink.needs();
+        assert_eq!(
+            (needs.branches, !needs.without_functions),
+            (branches, functions),
+            "{fields:?}"
+        );
+        assert!(!sink.with_inlines(true).needs().without_functions);
+    }
 }
