@@ -192,7 +192,7 @@ const OF_FORMATS: &[(&str, &str, &[Format])] = &[
     #[cfg(feature = "columns")]
     (
         super::columns::COLUMNS,
-        "columns",
+        "Parquet or Arrow",
         &[Format::Parquet, Format::Arrow],
     ),
 ];

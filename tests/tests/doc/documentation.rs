@@ -2,8 +2,8 @@
 //!
 //! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is
 //! run by a shell in an empty folder that looks like a clone (it contains `fixtures/`), with
-//! `perfconv` on the PATH. A block marked `sh perf` needs perf and is skipped if there is none. A
-//! `text` or `json` block directly after it is the output of the commands, including errors and
+//! `perfconv` on the PATH. A block marked `sh perf` needs perf and is skipped if there is none; one
+//! marked `sh perf next` continues the block before it, in the same folder. A `text` or `json` block directly after it is the output of the commands, including errors and
 //! summaries. In this block, a line `…` matches any lines, and a `…` within a line matches any
 //! text. Numbers in the output of a `sh perf` block differ each time, and are not compared.
 
@@ -36,6 +36,8 @@ struct Example {
     /// Line of the file where the commands start.
     line: usize,
     needs_perf: bool,
+    /// The commands of the blocks that it continues.
+    before: String,
     commands: String,
     output: Option<String>,
 }
@@ -67,17 +69,21 @@ fn examples(markdown: &str) -> Vec<Example> {
     };
     let mut examples = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
-        let needs_perf = match block.1 {
-            "sh" => false,
-            "sh perf" => true,
+        let (needs_perf, is_next) = match block.1 {
+            "sh" => (false, false),
+            "sh perf" => (true, false),
+            "sh perf next" => (true, true),
             _ => continue,
         };
+        let last = examples.last().filter(|_| is_next);
+        let before = last.map(|last: &Example| format!("{}{}", last.before, last.commands));
         let output = blocks
             .get(at + 1)
             .filter(|next| matches!(next.1, "text" | "json") && follows(block, next));
         examples.push(Example {
             line: block.0,
             needs_perf,
+            before: before.unwrap_or_default(),
             commands: block.2.clone(),
             output: output.map(|next| next.2.clone()),
         });
@@ -140,8 +146,11 @@ fn check(example: &Example) -> Result<(), String> {
         .map_err(|e| e.to_string())?;
 
     // Nothing outside of the folder is written.
-    let commands = example
-        .commands
+    let before = match example.before.as_str() {
+        "" => String::new(),
+        before => format!("{{\n{before}}} > /dev/null 2>&1\n"),
+    };
+    let commands = format!("{before}{}", example.commands)
         .replace("/tmp/", &format!("{}/", folder.path().display()));
     let mut shell = Command::new("bash");
     shell.args([
@@ -474,19 +483,20 @@ fn the_pictures_are_what_their_script_draws() {
 
 #[test]
 fn blocks_and_their_outputs_are_found() {
-    let text =
-        "a\n```sh\nx\ny\n```\n\n```text\nout\n```\n```sh perf\nz\n```\nand\n```text\nno\n```\n";
-    let example = |line, needs_perf, commands: &str, output: Option<&str>| Example {
+    let text = "a\n```sh\nx\ny\n```\n\n```text\nout\n```\n```sh perf\nz\n```\nand\n```text\nno\n```\n```sh perf next\nw\n```\n";
+    let example = |line, needs_perf, before: &str, commands: &str, output: Option<&str>| Example {
         line,
         needs_perf,
+        before: before.into(),
         commands: commands.into(),
         output: output.map(str::to_owned),
     };
     assert_eq!(
         examples(text),
         [
-            example(3, false, "x\ny\n", Some("out\n")),
-            example(11, true, "z\n", None)
+            example(3, false, "", "x\ny\n", Some("out\n")),
+            example(11, true, "", "z\n", None),
+            example(18, true, "z\n", "w\n", None)
         ]
     );
 }
