@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyTzInfo};
@@ -96,32 +96,26 @@ fn samples_of(py: Python<'_>, batch: &RecordBatch) -> PyResult<Vec<Py<PyTuple>>>
     Ok(samples)
 }
 
+/// Returns the values of a column of numbers; `None` for null.
+fn numbers<'py, T: ArrowPrimitiveType<Native: Into<i64>>>(
+    py: Python<'py>,
+    column: &PrimitiveArray<T>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let number = |number: Option<T::Native>| match number {
+        Some(number) => Ok(number.into().into_pyobject(py)?.into_any()),
+        None => Ok(py.None().into_bound(py)),
+    };
+    column.iter().map(number).collect()
+}
+
 /// Returns the values of a column; `None` for null.
 fn values_of<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let none = || py.None().into_bound(py);
     let or_none = |value: Option<Bound<'py, PyAny>>| value.unwrap_or_else(none);
     let any = |value: PyResult<Option<Bound<'py, PyAny>>>| value.map(or_none);
     match column.data_type() {
-        DataType::Int64 => {
-            let numbers = column.as_primitive::<Int64Type>().iter();
-            numbers
-                .map(|number| {
-                    any(number
-                        .map(|it| Ok(it.into_pyobject(py)?.into_any()))
-                        .transpose())
-                })
-                .collect()
-        }
-        DataType::Int32 => {
-            let numbers = column.as_primitive::<Int32Type>().iter();
-            numbers
-                .map(|number| {
-                    any(number
-                        .map(|it| Ok(it.into_pyobject(py)?.into_any()))
-                        .transpose())
-                })
-                .collect()
-        }
+        DataType::Int64 => numbers(py, column.as_primitive::<Int64Type>()),
+        DataType::Int32 => numbers(py, column.as_primitive::<Int32Type>()),
         DataType::Boolean => {
             let truths = column.as_boolean().iter();
             truths

@@ -419,6 +419,15 @@ mod tests {
     }
 
     #[test]
+    fn options_of_outputs_are_those_of_export() {
+        let options = CommandOptions::of("export").expect("the command");
+        for name in OF_OUTPUTS {
+            let given = options.words(name, Value::Given);
+            assert!(!matches!(given, Err(Misuse::Unknown(_))), "{name}");
+        }
+    }
+
+    #[test]
     fn failures_are_returned() {
         let run = |words: &[&str]| run(words.iter().map(Into::into), &Cancel::default());
         let finished = run(&["convert", "--nothing"]);

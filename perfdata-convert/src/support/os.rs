@@ -3,7 +3,7 @@
 //!
 //! The functions of all systems are the same. Where a system lacks something, they do without.
 
-#[cfg(not(any(unix, windows)))]
+#[cfg(not(unix))]
 mod other;
 #[cfg(unix)]
 mod unix;

@@ -1,4 +1,10 @@
-//! The functions for other systems, such as WebAssembly: what is not in the standard library is missing.
+//! The functions for systems of which only the standard library is used, such as WebAssembly: the rest is
+//! missing. Windows shares those about access rights.
+
+#![cfg_attr(
+    windows,
+    allow(dead_code, reason = "Windows has some of them of its own")
+)]
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;

@@ -1,12 +1,16 @@
 //! The functions for Windows. New files have the access rights that their folder gives them.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::os::windows::io::AsHandle;
 use std::path::Path;
 
 use super::Kind;
+pub use super::other::{
+    copy_access, create_folders, create_shared, identity, only_for_owner, open_files, prepare_pipe,
+    private, share,
+};
 
 /// The flag without which Windows opens files only, but not directories.
 const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
@@ -63,47 +67,6 @@ pub fn metadata(file: &File) -> io::Result<Option<Metadata>> {
     let is_file = winapi_util::file::typ(file)?.is_disk();
     Ok(if is_file { file.metadata().ok() } else { None })
 }
-
-/// Returns device and inode of a file; `None` on a system that does not show them.
-pub fn identity(_: &Metadata) -> Option<(u64, u64)> {
-    None
-}
-
-/// Returns the options for a new file.
-pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-/// Leaves the access rights of a temporary directory.
-pub fn only_for_owner(_: &mut tempfile::Builder<'_, '_>) {}
-
-/// Creates a folder, and those above it.
-pub fn create_folders(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).create(folder)
-}
-
-/// Creates a folder.
-pub fn create_shared(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().create(folder)
-}
-
-/// Leaves the access rights of a file.
-pub fn share(_: &File) -> io::Result<()> {
-    Ok(())
-}
-
-/// Leaves the access rights of a folder.
-pub fn copy_access(_: &Metadata, _: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Returns the number of files that the process may have open.
-pub fn open_files() -> usize {
-    usize::MAX
-}
-
-/// Leaves a pipe as it is.
-pub fn prepare_pipe(_: &File) {}
 
 /// Waits until a file is on the disk. For a folder, the error is
 /// [`PermissionDenied`](io::ErrorKind::PermissionDenied).
