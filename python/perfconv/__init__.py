@@ -10,8 +10,8 @@ cpu-clock x86_64
 0xffffffff88804650 175 5025125
 
 `Recording.samples` returns the samples as Arrow columns, for pyarrow, Polars, pandas, DuckDB and
-others, or one by one. `convert`, `inject`, `slice`, `merge`, `split`, `sanitize`, `recover` and `export` are the
-commands of ``perfconv``, with their options as keyword arguments.
+others, or one by one. `convert`, `inject`, `slice`, `merge`, `split`, `sanitize`, `recover` and
+`export` are the commands of ``perfconv``, with their options as keyword arguments.
 """
 
 from ._commands import (
