@@ -134,10 +134,15 @@ pub(super) fn stages() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Sort::new()), Box::new(OffCpu::new(options))]
 }
 
-pub(super) fn script(perf: &Perf, path: &Path, fields: &str) -> String {
+/// The options of `perf script` for [`off_cpu`].
+pub(super) const OFF_CPU: [&str; 2] = ["-F", "comm,tid,time,event,period,ip,sym"];
+
+pub(super) fn script(perf: &Perf, path: &Path, options: &[&str]) -> String {
     let mut command = perf.command();
-    command.args(["script", "--no-inline", "--ns", "-F", fields, "-i"]);
-    command.arg(path);
+    command
+        .args(["script", "--no-inline", "--ns"])
+        .args(options);
+    command.arg("-i").arg(path);
     let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     said.stdout
@@ -163,17 +168,29 @@ struct Life {
     runs: Vec<(u64, u64)>,
     since: Option<u64>,
     has_stopped: bool,
-    is_dead: bool,
+    /// When it began to exit.
+    exit: Option<u64>,
     /// Whether all of its switches are there.
     is_complete: bool,
 }
 
 /// Returns the life of each thread from its first switch on. `text` contains the samples of
-/// `sched:sched_switch`.
+/// `sched:sched_switch`, and the records of exits.
 fn lives(text: &str) -> HashMap<u32, Life> {
     let mut lives: HashMap<u32, Life> = HashMap::new();
     let mut running: HashMap<&str, u32> = HashMap::new();
-    for line in text.lines().filter(|line| line.contains("sched_switch:")) {
+    for line in text.lines() {
+        if let Some((head, ids)) = line.split_once("PERF_RECORD_EXIT(") {
+            let time = head.split_whitespace().next_back().expect("a time");
+            let ids = ids.split(')').next().unwrap_or_default();
+            let (_, tid) = ids.split_once(':').expect("a thread");
+            let life = lives.entry(tid.parse().expect("a number")).or_default();
+            life.exit = Some(nanoseconds(time));
+            continue;
+        }
+        if !line.contains("sched_switch:") {
+            continue;
+        }
         let mut words = line.split_whitespace();
         let cpu = words.find(|word| word.starts_with('[')).expect("a CPU");
         let time = nanoseconds(words.next().expect("a time"));
@@ -195,9 +212,6 @@ fn lives(text: &str) -> HashMap<u32, Life> {
             None => life.is_complete &= !life.has_stopped,
         }
         life.has_stopped = true;
-        life.is_dead = ["prev_state=X", "prev_state=Z"]
-            .iter()
-            .any(|dead| line.contains(dead));
         lives.entry(next).or_default().since = Some(time);
     }
     lives
@@ -287,7 +301,11 @@ impl Case {
             skipped::note("a perf that may record the events of the scheduler");
             return None;
         };
-        let text = script(recorder, &path, "tid,cpu,time,event,trace");
+        let text = script(
+            recorder,
+            &path,
+            &["-F", "tid,cpu,time,event,trace", "--show-task-events"],
+        );
         let waits = |line: &str| {
             ["prev_comm=oc-disk ", "prev_state=D "]
                 .iter()
@@ -325,11 +343,7 @@ fn times_on_and_off_the_cpu_are_the_life_of_each_thread() {
         }
         let output = convert(&case.path(), Some(kind), stages).expect("it is converted");
         for perf in perf::all().iter().filter(|perf| perf.endian == endian) {
-            let found = off_cpu(&script(
-                perf,
-                &output.path(),
-                "comm,tid,time,event,period,ip,sym",
-            ));
+            let found = off_cpu(&script(perf, &output.path(), &OFF_CPU));
             let expected = first.get_or_insert_with(|| found.clone());
             assert_eq!(found.len(), expected.len(), "{perf} {kind}");
             for (tid, list) in expected {
@@ -398,11 +412,7 @@ fn times_are_those_of_perf_sched_timehist() {
         return;
     };
     let output = convert(&case.path(), None, stages()).expect("it is converted");
-    let text = script(
-        case.recorder,
-        &output.path(),
-        "comm,tid,time,event,period,ip,sym",
-    );
+    let text = script(case.recorder, &output.path(), &OFF_CPU);
     let samples = off_cpu(&text);
     let judges = perf::all()
         .iter()
@@ -434,7 +444,9 @@ fn times_are_those_of_perf_sched_timehist() {
             let is_known = life.is_some_and(|life| life.runs.iter().any(|ran| ran.1 == at));
             assert_eq!((end - begin) / 1000, run, "{perf}: thread {tid} at {time}");
             // Newer versions forget a thread when it begins to exit.
-            let exits = life.is_some_and(|life| life.is_dead) && wait == 0;
+            let exits = life
+                .and_then(|life| life.exit)
+                .is_some_and(|exit| exit < end);
             if !is_known || exits && knows_preemption {
                 continue;
             }
@@ -479,11 +491,7 @@ fn exports_contain_the_time_off_the_cpu() {
         return;
     };
     let output = convert(&case.path(), None, stages()).expect("it is converted");
-    let text = script(
-        case.recorder,
-        &output.path(),
-        "comm,tid,time,event,period,ip,sym",
-    );
+    let text = script(case.recorder, &output.path(), &OFF_CPU);
     let samples = off_cpu(&text);
     let sum = |is: &dyn Fn(&u32, &OffCpuTime) -> bool| {
         let all = samples

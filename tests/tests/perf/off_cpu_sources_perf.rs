@@ -6,7 +6,7 @@ use perfdata_tests::convert::convert;
 use perfdata_tests::perf;
 use perfdata_tests::skipped;
 
-use super::off_cpu_live_perf::{OffCpuTime, Waiters, off_cpu, script, stages};
+use super::off_cpu_live_perf::{OFF_CPU, OffCpuTime, Waiters, off_cpu, script, stages};
 
 /// Returns the reason of a sample.
 fn reason(off: &OffCpuTime) -> &str {
@@ -60,11 +60,7 @@ fn sources_agree() {
     let [switches, records] = ["switches.data", "records.data"].map(|name| {
         let output = convert(&folder.path().join(name), None, stages());
         let output = output.expect("it is converted");
-        off_cpu(&script(
-            recorder,
-            &output.path(),
-            "comm,tid,time,event,period,ip,sym",
-        ))
+        off_cpu(&script(recorder, &output.path(), &OFF_CPU))
     });
     let (mut all, mut found) = (0, 0);
     let (mut of_switches, mut of_records) = (0, 0);
