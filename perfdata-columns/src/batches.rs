@@ -20,7 +20,7 @@ use crate::samples::SampleBuilder;
 /// use perfdata_columns::{Options, SampleBatches, SampleColumn};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// let samples = perfdata_session::open(path)?;
 /// let options = Options::default().with_columns([SampleColumn::Time, SampleColumn::Comm]);
 /// let mut rows = 0;

@@ -24,7 +24,7 @@
 //! }
 //!
 //! # fn main() -> Result<()> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-tp.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-tp.data");
 //! let samples = perfdata_session::open(path)?;
 //! let mut count = Count::default();
 //! export_tables(samples, None, &Options::default(), &mut count)?;

@@ -29,7 +29,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let output = folder.path().join("without.data");
-//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-default.data");
 //! let input = Path::new(input);
 //! let stages: Vec<Box<dyn Stage>> = vec![Box::new(Without(RecordType::COMM))];
 //! Conversion::new(stages).run(input, Output::create(&output, input, false)?)?;

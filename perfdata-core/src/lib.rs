@@ -37,7 +37,7 @@
 //! use perfdata_core::record::Body;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 //! let mut records = perfdata_core::open(path)?.by_time();
 //! # let mut names = Vec::new();
 //! while let Some(record) = records.next()? {
@@ -60,7 +60,7 @@
 //! use perfdata_core::record::{Body, RecordType};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-s390x-file-default.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-s390x-file-default.data");
 //! let mut reader = perfdata_core::open(path)?;
 //! if let Some(section) = reader.recording().feature(FeatureId::ARCH)
 //!     && let Feature::Arch(arch) = section?.value
@@ -174,7 +174,7 @@ pub fn open(path: impl AsRef<std::path::Path>) -> Result<read::RecordingReader> 
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// let bytes = std::fs::read(path)?;
 /// let mut records = perfdata_core::from_bytes(bytes)?.by_time();
 /// assert!(records.next()?.is_some());
@@ -194,7 +194,7 @@ pub fn from_bytes<B: AsRef<[u8]>>(bytes: B) -> Result<read::RecordingReader<read
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// # let connection = std::fs::File::open(path)?;
 /// let mut records = perfdata_core::from_reader(connection)?.by_time();
 /// assert!(records.next()?.is_some());

@@ -13,7 +13,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-default.data");
 //! # let output = folder.path().join("tenth.data");
 //! let mut select = Select::default();
 //! select.times = Some("10%/2".parse()?);

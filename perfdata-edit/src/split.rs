@@ -53,7 +53,7 @@ pub const EXTENSION: &str = ".data";
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// # let output = folder.path().join("parts");
 /// use perfdata_convert::io::{Input, OutputDirectory};
 /// use perfdata_edit::split::{By, Split, is_part};

@@ -31,7 +31,7 @@
 //! }
 //!
 //! # fn main() -> Result<()> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 //! let mut top = Top::default();
 //! let mut samples = perfdata_session::open(path)?;
 //! let report = export(&mut samples, Some(Symbolizer::new(Sources::default())), &mut top)?;

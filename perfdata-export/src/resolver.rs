@@ -460,7 +460,7 @@ mod tests {
 
     const RECORDING: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../fixtures/6.1-x86_64-file-g.data"
+        "/fixtures/6.1-x86_64-file-g.data"
     );
 
     /// Returns the frames of all samples without the numbers of their places, and how often these

@@ -10,7 +10,7 @@
 //! use perfdata_recipe::Recipe;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/7.2-x86_64-pipe-g.data");
+//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/7.2-x86_64-pipe-g.data");
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("perf.data");
 //! let mut recipe = Recipe::default();

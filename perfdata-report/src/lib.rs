@@ -15,7 +15,7 @@
 //! use perfdata_report::show::overview::Overview;
 //!
 //! # fn main() -> perfdata_convert::Result<()> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-default.data");
 //! # let path = std::path::Path::new(path);
 //! let overview = Overview::of(Input::open(path)?)?;
 //! # assert!(overview.counts().records > 0);

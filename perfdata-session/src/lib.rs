@@ -3,7 +3,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 //! # let mut count = 0;
 //! let mut samples = perfdata_session::open(path)?;
 //! while let Some(sample) = samples.next()? {
@@ -117,7 +117,7 @@ pub fn open(path: impl AsRef<std::path::Path>) -> perfdata_core::Result<Samples>
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-g.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-g.data");
 /// let mut samples = perfdata_session::from_bytes(std::fs::read(path)?)?;
 /// let first = samples.next()?.expect("a sample");
 /// assert!(!first.comm().is_empty());

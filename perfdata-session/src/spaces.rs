@@ -53,7 +53,7 @@ struct Process<T> {
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// use perfdata_core::record::CpuMode;
 /// use perfdata_session::{AddressSpaces, Change, Dsos, Owner};
 ///

@@ -19,7 +19,7 @@ use crate::sources::Sources;
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// use perfdata_symbols::{ObjectFinder, Sources};
 ///
 /// let mut samples = perfdata_session::open(path)?;

@@ -100,7 +100,7 @@ impl<'a> Symbol<'a> {
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// use perfdata_symbols::{Sources, Symbolizer};
 ///
 /// let mut symbols = Symbolizer::new(Sources::default());

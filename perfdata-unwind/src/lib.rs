@@ -16,7 +16,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 //! use perfdata_symbols::{ObjectFinder, Sources};
 //! use perfdata_unwind::{At, Machine, Maps, Objects, Task, Unwinder};
 //!

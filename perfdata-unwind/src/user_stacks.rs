@@ -27,7 +27,7 @@ const MOST_FRAMES: usize = 4096;
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-dwarf-u.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-dwarf-u.data");
 /// use perfdata_symbols::Sources;
 /// use perfdata_unwind::UserStacks;
 ///

@@ -447,7 +447,7 @@ mod tests {
     fn a_cancelled_command_reads_nothing() {
         let input = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../fixtures/6.1-x86_64-file-g.data"
+            "/fixtures/6.1-x86_64-file-g.data"
         );
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("out.data");

@@ -28,7 +28,7 @@ pub(super) type Out = Box<dyn Write + Send>;
 /// use perfdata_columns::{Options, ParquetFile, SampleBatches};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// # let output = tempfile::tempfile()?;
 /// # if cfg!(target_endian = "big") {
 /// #     return Ok(());

@@ -22,7 +22,7 @@ use crate::recording::{Events, Recording};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-s390x-file-default.data");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-s390x-file-default.data");
 /// let mut records = perfdata_core::open(path)?.by_time();
 /// let mut last = 0;
 /// while let Some(record) = records.next()? {

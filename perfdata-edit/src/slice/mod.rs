@@ -69,7 +69,7 @@ use router::Router;
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-z.data");
 /// # let output = folder.path().join("tenth.data");
 /// use perfdata_convert::io::Output;
 /// use perfdata_convert::pipeline::Conversion;

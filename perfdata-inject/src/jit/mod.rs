@@ -64,7 +64,7 @@ const MOST_CHECKED: usize = 100;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-default.data");
 /// # let (input, output) = (Path::new(input), folder.path().join("perf.jit.data"));
 /// let jit = Jit::new(Images::In(output.with_extension("data.jit")))
 ///     // Where to look for jit-PID.dump, if the recording comes from another machine.

@@ -52,7 +52,7 @@ const MOST_SHOWN: usize = 10;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/6.1-x86_64-file-default.data");
 /// # let (input, output) = (Path::new(input), folder.path().join("perf.named.data"));
 /// let maps = PerfMaps::new(Images::In(output.with_extension("data.jit")))
 ///     // Where to look for perf-PID.map, if the recording comes from another machine.
