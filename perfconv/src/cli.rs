@@ -33,7 +33,7 @@ mod words;
 
 pub use bundle::{BundleArgs, UnbundleArgs};
 pub use callchains::{CallchainArgs, READS_OBJECTS};
-pub use choices::{ByteOrder, Container, Objects, UnknownContent};
+pub use choices::{ByteOrder, Container, FailOn, Objects, UnknownContent};
 #[cfg(feature = "columns")]
 pub use columns::ColumnArgs;
 #[cfg(feature = "columns")]
@@ -514,6 +514,9 @@ pub struct VerifyArgs {
     /// Write one JSON object instead of text
     #[arg(long)]
     pub json: bool,
+    /// Which findings make the exit status 1
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub fail_on: FailOn,
 }
 
 /// Arguments of `recover`.

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use perfdata_convert::stages::swap::{Target, Unknown};
+use perfdata_convert::verify::Severity;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 use perfdata_inject::build_ids::Select;
@@ -69,6 +70,27 @@ impl From<UnknownContent> for Unknown {
             UnknownContent::Keep => Unknown::Keep,
             UnknownContent::Drop => Unknown::Drop,
             UnknownContent::Error => Unknown::Error,
+        }
+    }
+}
+
+/// Which findings of `verify` are a failure: the words of [`Severity`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Errors
+    Error,
+    /// Errors and warnings
+    Warning,
+    /// All findings
+    Note,
+}
+
+impl From<FailOn> for Severity {
+    fn from(least: FailOn) -> Self {
+        match least {
+            FailOn::Error => Severity::Error,
+            FailOn::Warning => Severity::Warning,
+            FailOn::Note => Severity::Note,
         }
     }
 }

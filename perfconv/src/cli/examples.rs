@@ -126,8 +126,9 @@ pub const VERIFY: &str = "\
 Examples:
     perfconv verify perf.data
     perfconv verify --json perf.data | jq .findings
+    perfconv verify -q --fail-on warning *.data
 
-Exit status: 0 no errors found; 1 errors found; 2 usage or I/O error.";
+Exit status: 0 no errors found (--fail-on: nor warnings); 1 errors found; 2 usage or I/O error.";
 
 /// Examples of `perfconv diff`.
 pub const DIFF: &str = "\

@@ -8,7 +8,7 @@ use perfdata_core::read::Limits;
 use crate::cli::VerifyArgs;
 use crate::messages::Verbosity;
 use perfdata_convert::Result;
-use perfdata_convert::verify::Report;
+use perfdata_convert::verify::{Report, Severity};
 use perfdata_report::show::input_name as shown;
 
 /// Checks the recordings in `args`.
@@ -20,10 +20,11 @@ pub fn run(
 ) -> Result<Outcome> {
     inputs.each(out, |input, out| {
         let report = Report::of(open(input, limits, inputs.messages)?)?;
-        let outcome = if report.is_clean() {
-            Outcome::Done
-        } else {
+        let fails = |worst| worst <= Severity::from(args.fail_on);
+        let outcome = if report.worst().is_some_and(fails) {
             Outcome::Found
+        } else {
+            Outcome::Done
         };
         if inputs.messages.verbosity == Verbosity::Quiet {
             return Ok(outcome);

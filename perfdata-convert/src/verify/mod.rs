@@ -33,7 +33,7 @@ pub(crate) use records::SeenData;
 
 use records::RecordChecks;
 
-/// The severity of a finding.
+/// The severity of a finding; the worst is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
@@ -267,6 +267,12 @@ impl Report {
     /// Returns whether there are no errors.
     pub fn is_clean(&self) -> bool {
         self.count(Severity::Error) == 0
+    }
+
+    /// Returns the severity of the worst finding; `None` if there are no findings.
+    pub fn worst(&self) -> Option<Severity> {
+        let mut all = Severity::ALL.into_iter();
+        all.find(|&severity| self.count(severity) > 0)
     }
 
     /// Returns the report for people.

@@ -1,6 +1,7 @@
 //! `perfconv verify` finds all errors, and reports no others.
 
 mod damage;
+mod odd_recordings;
 
 use std::fs;
 
