@@ -172,7 +172,7 @@ macro_rules! bitfield {
 
             $(
                 $(#[$fmeta])*
-                #[doc = concat!("Since ", $since, ".")]
+                #[doc = concat!("Bit ", stringify!($bit), ", width ", stringify!($width), ", since ", $since, ".")]
                 #[inline]
                 pub const fn $field(self) -> $word {
                     self.0 >> $bit & (<$word>::MAX >> (<$word>::BITS - $width))

@@ -35,6 +35,9 @@ pub struct FeatureInfo {
 macro_rules! features {
     (@sent yes) => { true };
     (@sent $other:ident) => { false };
+    (@place yes) => { "in pipes, too" };
+    (@place taken) => { "read from pipes, written only to files" };
+    (@place no) => { "only in files" };
     (@taken no) => { false };
     (@taken $other:ident) => { true };
     ($($(#[$meta:meta])* $number:literal $constant:ident $variant:ident($value:ty) since $since:literal pipe $pipe:ident => $content:ident),* $(,)?) => {
@@ -64,7 +67,7 @@ macro_rules! features {
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Feature {
-            $($(#[$meta])* #[doc = concat!("Feature ", stringify!($number), ", since perf ", $since, ".")] $variant($value),)*
+            $($(#[$meta])* #[doc = concat!("Feature ", stringify!($number), ", since perf ", $since, ", ", features!(@place $pipe), ".")] $variant($value),)*
             /// A section without any bytes for a feature that should have some: perf had nothing to
             /// write.
             Empty,
