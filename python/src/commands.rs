@@ -1,7 +1,6 @@
 //! The commands, run in this process by the command's own parser of options.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
@@ -211,8 +210,9 @@ fn text_of(value: &Bound<'_, PyAny>) -> PyResult<OsString> {
     if value.is_instance_of::<PyString>() {
         return value.extract();
     }
-    if let Ok(path) = value.cast::<PyBytes>() {
-        return Ok(OsString::from_vec(path.as_bytes().to_vec()));
+    if value.is_instance_of::<PyBytes>() {
+        let os = value.py().import("os")?;
+        return os.call_method1("fsdecode", (value,))?.extract();
     }
     if value.hasattr("__fspath__")? {
         return value.extract::<PathBuf>().map(PathBuf::into_os_string);

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perfdata_convert::io::Input;
+use perfdata_convert::support::os;
 use perfdata_convert::{Error, Result};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{InputFile, MemoryBytes};
@@ -87,9 +87,8 @@ impl Named {
             }
             Named::Object(object) => of_stream(Box::new(FileObject::new(object)), "file object"),
             Named::Path(path) if path.as_os_str() == "-" => {
-                let stdin = io::stdin().as_fd().try_clone_to_owned();
-                let stdin = stdin.map_err(Error::io("standard input"))?;
-                of_stream(Box::new(File::from(stdin)), "standard input")
+                let stdin = os::stdin().map_err(Error::io("standard input"))?;
+                of_stream(Box::new(stdin), "standard input")
             }
             Named::Path(path) => {
                 let file = File::open(&path).map_err(Error::io(&path))?;
