@@ -500,6 +500,15 @@ pub struct DumpArgs {
     /// Show only records of these types (repeatable), such as MMAP2 or sample,comm
     #[arg(long = "type", value_name = "NAME", value_delimiter = ',')]
     pub types: Vec<String>,
+    /// Omit the first N of these records
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        conflicts_with = "aux"
+    )]
+    pub skip: u64,
     /// Stop after N records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,

@@ -32,6 +32,7 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
     if args.resolved {
         let resolved = Resolved::default()
             .with_json(args.json)
+            .with_skip(args.skip)
             .with_limit(args.limit);
         let sources = Sources::default().with_bundle(input.bundle_folder()?);
         let stacks = (!args.no_unwind).then(|| UserStacks::new(sources));
@@ -50,6 +51,7 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         .with_json(args.json)
         .with_hex(args.hex)
         .with_types(types)
+        .with_skip(args.skip)
         .with_limit(args.limit);
     let Dumped {
         counts,

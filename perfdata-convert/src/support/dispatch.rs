@@ -142,8 +142,8 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
     }
 
     /// Processes the effects of a record on others. Metadata apply from their own position on, and
-    /// decoding them does not depend on other metadata. So consecutive metadata, such as the head
-    /// of a pipe, require no copy. Breaks like [`push`](Self::push).
+    /// decoding them depends on no other metadata than the number of CPUs. So consecutive metadata,
+    /// such as the head of a pipe, require one more copy at most. Breaks like [`push`](Self::push).
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
         if self.policy.see(record, recording) {
             self.pause(recording)?;
@@ -195,7 +195,15 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                 .next()
                 .is_some_and(|record| record.kind.is_metadata())
         };
-        if self.copy.is_none() || !(self.policy.is_fresh || is_metadata()) {
+        let is_current = match &self.copy {
+            None => false,
+            Some(_) if self.policy.is_fresh => true,
+            Some(copy) => {
+                let cpus = Recording::nr_cpus_available;
+                is_metadata() && cpus(&copy.recording) == cpus(recording)
+            }
+        };
+        if !is_current {
             self.renew(recording)?;
         }
         self.batch.push(records, inner);

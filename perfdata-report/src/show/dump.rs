@@ -38,6 +38,8 @@ pub struct Dump {
     pub hex: bool,
     /// Record types to show; empty for all types.
     pub types: Vec<RecordType>,
+    /// Number of records of these types that are not shown, from the first one on.
+    pub skip: u64,
     /// Maximum number of records to show.
     pub limit: Option<u64>,
 }
@@ -59,6 +61,12 @@ impl Dump {
     #[must_use]
     pub fn with_types(self, types: Vec<RecordType>) -> Self {
         Dump { types, ..self }
+    }
+
+    /// Sets [`skip`](Self::skip).
+    #[must_use]
+    pub fn with_skip(self, skip: u64) -> Self {
+        Dump { skip, ..self }
     }
 
     /// Sets [`limit`](Self::limit).
@@ -174,7 +182,7 @@ impl Dump {
         let mut feed = Dispatcher::new(reader.recording().endian, intake, text_of);
         let (mut counts, mut shown) = (Counts::default(), 0_u64);
         let (mut damage, mut unreadable) = (Vec::new(), 0);
-        let mut left = self.limit;
+        let (mut skipped, mut left) = (0, self.limit);
         walk(reader, |item, recording| {
             let (batch, inner) = match item {
                 Item::Records(batch, inner) => (batch, inner),
@@ -194,7 +202,7 @@ impl Dump {
                 Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
                 Item::Pause { .. } => return Ok(feed.pause(recording)),
             };
-            if self.types.is_empty() && self.limit.is_none() {
+            if self.types.is_empty() && self.skip == 0 && self.limit.is_none() {
                 for record in batch.iter() {
                     counts.add_at(record.kind, inner);
                     shown = shown.saturating_add(1);
@@ -207,6 +215,10 @@ impl Dump {
                 }
                 counts.add_at(record.kind, inner);
                 if !self.types.is_empty() && !self.types.contains(&record.kind) {
+                    continue;
+                }
+                if skipped < self.skip {
+                    skipped += 1;
                     continue;
                 }
                 left = left.map(|left| left - 1);

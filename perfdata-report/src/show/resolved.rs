@@ -22,6 +22,8 @@ pub struct Resolved {
     pub json: bool,
     /// Maximum number of samples to show.
     pub limit: Option<u64>,
+    /// Number of samples that are not shown, from the first one on.
+    pub skip: u64,
 }
 
 /// Bytes of output that are collected before they are written.
@@ -35,6 +37,12 @@ impl Resolved {
     #[must_use]
     pub fn with_json(self, json: bool) -> Self {
         Resolved { json, ..self }
+    }
+
+    /// Sets [`skip`](Self::skip).
+    #[must_use]
+    pub fn with_skip(self, skip: u64) -> Self {
+        Resolved { skip, ..self }
     }
 
     /// Sets [`limit`](Self::limit).
@@ -61,7 +69,7 @@ impl Resolved {
         }
         let (mut text, mut line) = (Vec::new(), String::new());
         let (mut damage, mut errors) = (Vec::new(), 0);
-        let mut left = self.limit.unwrap_or(u64::MAX);
+        let (mut skipped, mut left) = (0, self.limit.unwrap_or(u64::MAX));
         while left > 0 {
             let sample = match samples.next() {
                 Ok(Some(sample)) => sample,
@@ -77,6 +85,10 @@ impl Resolved {
                     continue;
                 }
             };
+            if skipped < self.skip {
+                skipped += 1;
+                continue;
+            }
             if self.json {
                 text = json(text, &sample);
             } else {

@@ -350,3 +350,34 @@ fn registers_have_names() {
         "{objects}"
     );
 }
+
+/// `--skip` and `--limit` show a part of what is shown without them.
+#[test]
+fn a_part_of_the_records() {
+    for name in ["6.1-x86_64-pipe-z", "6.1-s390x-file-g"] {
+        let path = recordings::fixture(name).path;
+        let lines = |options: &str, input: &str| {
+            let command = format!("perfconv dump -q {options} {input}");
+            let output = in_shell(recordings::root(), &command);
+            assert!(output.success(), "{}", output.stderr);
+            let lines: Vec<_> = output.stdout.lines().map(str::to_owned).collect();
+            lines
+        };
+        let input = path.display().to_string();
+        for options in [
+            "--json",
+            "--json --type SAMPLE,COMM",
+            "",
+            "--resolved --json",
+        ] {
+            let all = lines(options, &input);
+            assert!(all.len() > 40, "{name} {options}: {}", all.len());
+            let part = lines(&format!("{options} --skip 7 --limit 30"), &input);
+            assert_eq!(part, all[7..37], "{name} {options}");
+            let end = lines(&format!("{options} --skip {}", all.len() - 2), &input);
+            assert_eq!(end, all[all.len() - 2..], "{name} {options}");
+            let none = lines(&format!("{options} --skip {}", all.len()), &input);
+            assert!(none.is_empty(), "{name} {options}: {none:?}");
+        }
+    }
+}
