@@ -15,8 +15,10 @@ use crate::tree::Tree;
 
 /// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");
-/// The placeholder for the data.
-const PLACE: &str = "{{data}}";
+/// The style sheet of all pages.
+const LOOK: &str = include_str!("look.css");
+/// The placeholders for the style sheet and the data.
+const PLACES: [&str; 2] = ["{{look}}", "{{data}}"];
 
 /// Returns a name as a JSON string. An escape represents `<`, so that no tag can end the data.
 fn string(name: &[u8]) -> String {
@@ -94,7 +96,9 @@ fn write_rows<W: Write>(json: &mut Writer<'_, W>, rows: &Rows) -> Result<()> {
 impl<W: Write> FlameGraph<W> {
     /// Writes the page.
     pub(super) fn write_page(&mut self) -> Result<()> {
-        let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
+        let [look_place, data_place] = PLACES;
+        let page = TEMPLATE.replacen(look_place, LOOK, 1);
+        let (before, after) = page.split_once(data_place).unwrap_or((&page, ""));
         let mut json = Writer::new(&mut self.out, ",\n");
         json.put(before)?;
         json.open("{")?;

@@ -10,8 +10,10 @@ use perfdata_convert::json::Json;
 
 /// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");
-/// The placeholder for the data.
-const PLACE: &str = "{{data}}";
+/// The style sheet of all pages.
+const LOOK: &str = include_str!("look.css");
+/// The placeholders for the style sheet and the data.
+const PLACES: [&str; 2] = ["{{look}}", "{{data}}"];
 /// Maximum number of mapped objects shown.
 const MAPPINGS: usize = 100;
 
@@ -63,10 +65,10 @@ pub fn html(survey: &ChartData, name: &[u8]) -> String {
         json.into_text()
     );
     let data = data.replace('<', "\\u003c");
-    match TEMPLATE.split_once(PLACE) {
-        Some((before, behind)) => [before, &data, behind].concat(),
-        None => TEMPLATE.to_owned(),
-    }
+    // The data may contain anything, and go in last.
+    let [look_place, data_place] = PLACES;
+    let page = TEMPLATE.replacen(look_place, LOOK, 1);
+    page.replacen(data_place, &data, 1)
 }
 
 fn push_bins<K: Ord>(json: &mut Json, name: &str, bins: &Bins<K>, key: impl Fn(&K) -> Vec<u8>) {
