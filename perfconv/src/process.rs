@@ -17,6 +17,9 @@ const BLOCK: usize = 1 << 16;
 /// Runs the command with `args`, which begin with the name of the program. Handles the signals of the
 /// process, and writes to its standard output and error. Returns the exit status.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    // The standard library knows no folder of temporary files there.
+    #[cfg(target_os = "wasi")]
+    let _ = tempfile::env::override_temp_dir(std::path::Path::new("/tmp"));
     let cli = match Cli::from_args(args) {
         Ok(cli) => cli,
         Err(said) => return explain(&said),

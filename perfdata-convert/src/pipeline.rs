@@ -41,6 +41,7 @@ use crate::stages::standard_layout::StandardLayout;
 use crate::stages::{from_directory, to_file, to_pipe};
 use crate::support::counted::CountedWriter;
 use crate::support::files::{temporary_file, temporary_file_failed};
+use crate::support::os;
 use crate::support::stopwatch::Stopwatch;
 use chain::Step;
 pub(crate) use chain::compression;
@@ -174,7 +175,7 @@ impl Conversion {
     pub fn run_apart(self, input: Input) -> Result<(Input, Summary)> {
         let written = input.written();
         let file = Arc::new(temporary_file()?);
-        let output = file.try_clone().map_err(temporary_file_failed())?;
+        let output = os::duplicate(&file).map_err(temporary_file_failed())?;
         let summary = self.run_on(input, Output::to_writer(output))?;
         if let Some(leftover) = &summary.unreadable {
             return Err(leftover.error());
@@ -249,7 +250,7 @@ impl Conversion {
         let Some(check) = stages.find_map(|stage| stage.output_check()) else {
             return Ok(());
         };
-        let file = Arc::new(output.try_clone().map_err(Error::io("output"))?);
+        let file = Arc::new(os::duplicate(output).map_err(Error::io("output"))?);
         check.check(Input::from_source(file).limited_by(self.limits))
     }
 

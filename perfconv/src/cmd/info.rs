@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstream::ColorChoice;
 
-use super::{Outcome, Several, open, print};
+use super::{Outcome, Several, open, print, system};
 use perfdata_core::read::Limits;
 
 use crate::cli::InfoArgs;
@@ -72,8 +72,7 @@ pub fn run(
                 false => leaks.text(),
             }
         } else if args.map {
-            let width =
-                terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
+            let width = system::width_of_stdout().unwrap_or(WIDTH);
             colored(map::draw(&ChartData::of(input_of()?)?, usize::from(width)))
         } else {
             let overview = Overview::of(input_of()?)?;

@@ -34,10 +34,10 @@ mod recipe;
 mod recover;
 #[cfg(feature = "columns")]
 mod shared_columns;
-#[cfg_attr(windows, path = "windows/signals.rs")]
+#[cfg_attr(not(unix), path = "other/signals.rs")]
 pub mod signals;
 mod split;
-#[cfg_attr(windows, path = "windows/system.rs")]
+#[cfg_attr(not(unix), path = "other/system.rs")]
 #[allow(unsafe_code, reason = "the C library")]
 pub mod system;
 mod unbundle;

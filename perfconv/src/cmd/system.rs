@@ -48,6 +48,11 @@ pub fn stdout() -> io::Result<Box<dyn Write>> {
     Ok(Box::new(os::stdout()?))
 }
 
+/// Returns the width of standard output in columns; `None` unless it is a terminal.
+pub fn width_of_stdout() -> Option<u16> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
+}
+
 /// Returns the part of `word` from the byte `at` on, which begins with an ASCII character; `None`
 /// if the system cannot divide it.
 pub fn tail(word: &OsStr, at: usize) -> Option<OsString> {

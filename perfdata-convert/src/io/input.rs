@@ -21,6 +21,7 @@ use super::directory::{self, Directory};
 use super::input_source::InputSource;
 use super::reader::{Meter, Size, Stream, Watch};
 use crate::error::{Error, Result};
+use crate::support::os;
 
 /// Number of bytes that are passed at once.
 const BLOCK: usize = 256 << 10;
@@ -306,8 +307,7 @@ impl Input {
     /// # Errors
     /// The operating system reports an error.
     pub(crate) fn in_file(&self, file: &File) -> Result<Input> {
-        let file = file
-            .try_clone()
+        let file = os::duplicate(file)
             .and_then(InputFile::new)
             .map_err(Error::io("output"))?;
         Ok(self.part(OpenInput::File(Arc::new(file))))

@@ -1,6 +1,5 @@
 //! Temporary files without a name, for data that must be read twice.
 
-use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
@@ -21,7 +20,7 @@ pub fn temporary_file() -> Result<File> {
 
 /// For `map_err`: adds the folder of temporary files to the system's error.
 pub fn failed() -> impl FnOnce(io::Error) -> Error {
-    let folder = HAS_OS.then(env::temp_dir);
+    let folder = HAS_OS.then(tempfile::env::temp_dir);
     move |source| {
         let hint = match source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -14,6 +14,7 @@ use perfdata_core::record::RecordHeader;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::leftover::without_place;
+use crate::support::os;
 
 /// Refuses a file in which two parts share bytes: changing one of them also changes the other.
 pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
@@ -96,7 +97,7 @@ pub(super) fn check_kept(
     if file.lost_sections().next().is_none() && file.shared().next().is_none() {
         return Ok(());
     }
-    let output = Arc::new(output.try_clone().map_err(Error::io("output"))?);
+    let output = Arc::new(os::duplicate(output).map_err(Error::io("output"))?);
     let options = Options::default().with_limits(source.limits());
     let again = RecordingReader::open_with(output.clone(), options)?;
     let ContainerLayout::File(written) = again.container_layout() else {

@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 pub use system::{
-    copy_access, create_folders, create_shared, identity, only_for_owner, open, open_files,
-    prepare_pipe, rename, share, sync,
+    copy_access, create_folders, create_shared, duplicate, identity, only_for_owner, open,
+    open_files, prepare_pipe, rename, share, sync,
 };
 pub use system::{kind, metadata, private, stdin, stdout};

@@ -25,12 +25,28 @@ pub fn stdin() -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns standard output.
+/// Returns standard output. A host of WebAssembly may have it as a file.
 ///
 /// # Errors
-/// Always: it is not a file here.
+/// There is no such file.
 pub fn stdout() -> io::Result<File> {
-    Err(io::ErrorKind::Unsupported.into())
+    OpenOptions::new().write(true).open("/dev/stdout")
+}
+
+/// Returns another handle for an open file, with the same position. WebAssembly's system has no call
+/// for this; a host may have open files as files.
+///
+/// # Errors
+/// The system reports an error.
+pub fn duplicate(file: &File) -> io::Result<File> {
+    #[cfg(target_os = "wasi")]
+    {
+        let number = std::os::fd::AsRawFd::as_raw_fd(file);
+        let path = format!("/dev/fd/{number}");
+        OpenOptions::new().read(true).write(true).open(path)
+    }
+    #[cfg(not(target_os = "wasi"))]
+    file.try_clone()
 }
 
 /// Returns what is open.

@@ -22,6 +22,14 @@ pub fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
+/// Returns another handle for an open file, with the same position.
+///
+/// # Errors
+/// The operating system reports an error.
+pub fn duplicate(file: &File) -> io::Result<File> {
+    file.try_clone()
+}
+
 /// Returns standard output. The standard library's own handle does not report a descriptor that
 /// cannot be written.
 ///

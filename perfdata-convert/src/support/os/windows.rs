@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::Kind;
 pub use super::other::{
-    copy_access, create_folders, create_shared, identity, only_for_owner, open_files, prepare_pipe,
-    private, share,
+    copy_access, create_folders, create_shared, duplicate, identity, only_for_owner, open_files,
+    prepare_pipe, private, share,
 };
 
 /// The flag without which Windows opens files only, but not directories.

@@ -1,5 +1,5 @@
-//! There are no signals on Windows: Ctrl-C ends the process at once, and the files that it was
-//! writing keep their temporary names.
+//! There are no signals on Windows and in WebAssembly: Ctrl-C ends the process at once, and the files
+//! that it was writing keep their temporary names.
 
 use crate::messages::Messages;
 
