@@ -314,6 +314,7 @@ async function showPage(id, args) {
   const result = await runner.run(args, id);
   showMessages(result);
   if (result.status === 0) frame.srcdoc = await result.stdout.text();
+  return result;
 }
 
 views.overview = {
@@ -342,7 +343,11 @@ views.flames = {
     const args = ["export", "--to", "flamegraph", "-o", "-", name];
     if ($("offCpu").checked) args.push("--off-cpu");
     if ($("other").value) args.push("--diff", $("other").value);
-    await showPage("flames", args);
+    $("ask").hidden = true;
+    const { messages } = await showPage("flames", args);
+    const file = name.split("/").pop();
+    $("ask").hidden = !/a bundle made on the recorded machine/.test(messages);
+    $("ask").querySelector("code").textContent = `perfconv bundle ${quoted(file)} -o ${quoted(file.replace(/\.data$/, "") + ".bundle")}`;
   },
 };
 for (const id of ["offCpu", "other"]) {

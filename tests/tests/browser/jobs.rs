@@ -140,7 +140,10 @@ fn recordings_in(folder: &Path) -> Vec<String> {
     }
     // With the objects that this machine happens to have.
     let bundle = "bundle -q 6.1-x86_64-file-g.data -o names.bundle";
-    let made = perfconv().args(bundle.split(' ')).current_dir(folder).status();
+    let made = perfconv()
+        .args(bundle.split(' '))
+        .current_dir(folder)
+        .status();
     assert!(made.is_ok_and(|status| status.success()), "a bundle");
     names.push("names.bundle".to_owned());
     fs::create_dir(folder.join("empty")).expect("a folder");

@@ -43,7 +43,7 @@ async function use() {
   press("tabOverview", "ArrowRight");
   check("the next tab has the focus", document.activeElement === $("tabFlames"));
   await until("the flame graph is a page", () => framed("flames").includes("Flame graph"));
-  await until("its names are missing, and the messages say so", () => $("messages").textContent.includes("bundle"));
+  await until("its names are missing, and the page says what to ask for", () => !$("ask").hidden && $("ask").textContent.includes("perfconv bundle 6.1-x86_64-file-g.data -o 6.1-x86_64-file-g.bundle"));
   change("other", FILES[1][0]);
   await until("two recordings are compared", () => framed("flames").includes(FILES[1][0]));
 
@@ -115,6 +115,13 @@ async function use() {
   $("words").value = `diff ${FILES[0][0]} ${FILES[1][0]}`;
   $("typed").requestSubmit();
   await until("no error, but an exit status", () => !$("messages").classList.contains("bad") && $("status").textContent.includes("exit status 1"));
+
+  // The first block is not read yet.
+  const given_up = perfconv.run(["verify", FILES[0][0]]).catch(error => error);
+  check("a run can be cancelled", !$("cancel").hidden);
+  $("cancel").click();
+  check("and ends", await given_up instanceof Cancelled && $("status").textContent === "cancelled");
+  check("the next one works", (await perfconv.run(["verify", FILES[0][0]])).status === 0);
 
   $("close").click();
   $("close").click();
