@@ -31,7 +31,7 @@ mod thin;
 mod traces;
 mod words;
 
-pub use bundle::{BundleArgs, UnbundleArgs};
+pub use bundle::{BundleArgs, UnbundleArgs, Unbundled};
 pub use callchains::{CallchainArgs, READS_OBJECTS};
 pub use choices::{ByteOrder, Container, FailOn, Objects, UnknownContent};
 #[cfg(feature = "columns")]

@@ -1,13 +1,14 @@
 //! Which objects a recording needs, and where they are.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 
 use perfdata_core::Recording;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Sample, Session};
 use perfdata_symbols::{
-    CarriedContent, CarriedFile, FrameObject, Frames, ObjectFinder, Reason, Sources,
+    BundleFolder, CarriedContent, CarriedFile, FrameObject, Frames, ObjectFinder, Reason, Sources,
 };
 
 use crate::member::Member;
@@ -54,16 +55,34 @@ pub struct Gathered {
     pub files: Vec<Carried>,
     /// Objects without files.
     pub absent: Vec<Absent>,
+    /// Temporary folders with some of the files.
+    #[expect(dead_code, reason = "they exist as long as this value")]
+    kept: Kept,
+}
+
+/// What must exist until the files were read.
+#[derive(Clone, Default)]
+struct Kept(Vec<BundleFolder>);
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folders = self.0.iter().map(|folder| (**folder).as_ref());
+        f.debug_list().entries(folders).finish()
+    }
 }
 
 impl Gatherer {
     /// Returns a gatherer for the objects of `recording`, which are searched in `sources`.
     pub fn new(sources: Sources, recording: &Recording) -> Self {
+        let gathered = Gathered {
+            kept: Kept(sources.temporary.clone()),
+            ..Gathered::default()
+        };
         Gatherer {
             finder: ObjectFinder::new(sources, recording),
             known: HashSet::new(),
             members: HashSet::new(),
-            gathered: Gathered::default(),
+            gathered,
         }
     }
 

@@ -13,6 +13,8 @@
 //! Those that end in `.zst` are compressed with zstd, each for itself. The name of the first member
 //! identifies the format ([`is_bundle`]). [`BundleWriter`] writes it, and [`Bundle`] reads it.
 //!
+//! [`unpack_archive`] and [`write_archive`] are for the archives of `perf archive`, which have objects only.
+//!
 //! # Guarantees
 //!
 //! Bundles are not trusted: nothing panics, members with other names or types are refused, names do
@@ -25,12 +27,14 @@
     allow(clippy::arithmetic_side_effects, reason = "an overflow fails the test")
 )]
 
+mod archive;
 mod error;
 mod gather;
 mod member;
 mod read;
 mod write;
 
+pub use archive::{unpack_archive, write_archive};
 pub use error::{Error, Result};
 pub use gather::{Absent, Carried, Gathered, Gatherer};
 pub use member::{CACHE_NAMES, Member, is_bundle};

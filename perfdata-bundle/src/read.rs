@@ -17,7 +17,7 @@ use crate::member::Member;
 /// Size of a block of a tar archive in bytes.
 const BLOCK: u64 = 512;
 /// Maximum number of members.
-const MOST_MEMBERS: usize = 1 << 16;
+pub(crate) const MOST_MEMBERS: usize = 1 << 16;
 /// Maximum size of the index and of the list of build IDs in bytes.
 const MOST_TEXT: u64 = 1 << 26;
 /// Maximum window of compressed members, as a power of 2.
@@ -190,7 +190,7 @@ impl Bundle {
 }
 
 /// Copies all bytes. An error of the writer is that of a temporary file.
-fn copied(reader: &mut dyn Read, file: &mut dyn Write) -> Result<u64> {
+pub(crate) fn copied(reader: &mut dyn Read, file: &mut dyn Write) -> Result<u64> {
     let mut block = vec![0; 1 << 17];
     let mut total = 0_u64;
     loop {
@@ -208,7 +208,7 @@ fn copied(reader: &mut dyn Read, file: &mut dyn Write) -> Result<u64> {
 }
 
 /// Returns the maximum number of bytes of what has this size in the bundle.
-fn most_of(size: u64) -> u64 {
+pub(crate) fn most_of(size: u64) -> u64 {
     size.saturating_mul(MOST_RATIO).max(ALWAYS)
 }
 

@@ -20,7 +20,7 @@ mod same;
 mod skim;
 pub(crate) mod spool;
 
-pub use bundle::{InputBundle, bundle_index};
+pub use bundle::{InputBundle, bundle_index, unpack_archive};
 pub use directory::Directory;
 pub use input::{BoxedSource, Input};
 pub use output::{Complete, Output};

@@ -40,5 +40,5 @@ pub use export::{Ending, Export, Exported, OpenExport, failed, not_unwound};
 pub use recipe::Recipe;
 pub use steps::{
     AddBuildIds, Dumps, FeatureSource, GeneratedCode, Sanitizing, Thinning, Traces, Unwinding,
-    UserStacks, check_readable, sources_in, with_objects_of,
+    UserStacks, check_debug_dirs, check_readable, sources_in, with_objects_of,
 };

@@ -34,7 +34,7 @@ use perfdata_report::tally::Tally;
 use crate::conflict::{Conflict, Part};
 use crate::steps::{
     AddBuildIds, Carried, FeatureSource, GeneratedCode, Sanitizing, Thinning, Traces, UserStacks,
-    check_readable,
+    check_debug_dirs, check_readable,
 };
 
 /// What to do with a recording. By default, nothing: the output is an exact copy.
@@ -302,8 +302,9 @@ impl Recipe {
         let code = self.code.iter().flat_map(GeneratedCode::folders);
         let debug_dirs = self.user_stacks.iter().flat_map(UserStacks::debug_dirs);
         let guests = self.build_ids.iter().filter_map(|ids| ids.guests.as_ref());
-        let folders = self.sysroot.iter().chain(code).chain(debug_dirs);
+        let folders = self.sysroot.iter().chain(code);
         let kernel = self.build_ids.iter().filter_map(|ids| ids.vmlinux.as_ref());
+        check_debug_dirs(debug_dirs)?;
         check_readable(folders.chain(guests), kernel)
     }
 
@@ -368,7 +369,7 @@ impl Recipe {
             stages.push(Box::new(HugePages::default()));
         }
         if let Some(traces) = self.traces {
-            stages.push(Box::new(traces.stage(sysroot, carried.clone())));
+            stages.push(Box::new(traces.stage(sysroot, carried.clone())?));
         }
         if let Some(code) = &self.code {
             let (jit, perf_maps) = code.stages(sysroot, self.build_ids.is_some(), self.sync);
@@ -387,7 +388,7 @@ impl Recipe {
         }
         if let Some(stacks) = &self.user_stacks {
             let max_stack = self.thin.max_stack;
-            let stage = stacks.stage(sysroot, carried, max_stack, self.adds_dumps(), threads);
+            let stage = stacks.stage(sysroot, carried, max_stack, self.adds_dumps(), threads)?;
             stages.push(Box::new(stage));
         }
         if let Some(options) = self.off_cpu {

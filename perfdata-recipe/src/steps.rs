@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Input;
+use perfdata_convert::io::unpack_archive;
 use perfdata_convert::stages::features_from::FeaturesFrom;
 use perfdata_core::attr::SampleType;
 use perfdata_core::read::Limits;
@@ -75,10 +76,10 @@ impl Traces {
         }
     }
 
-    pub(crate) fn stage(self, sysroot: Option<&Path>, carried: Carried) -> Itrace {
-        match self.samples {
+    pub(crate) fn stage(self, sysroot: Option<&Path>, carried: Carried) -> Result<Itrace> {
+        Ok(match self.samples {
             Some(options) => {
-                let sources = sources_in(sysroot, &[])
+                let sources = sources_in(sysroot, &[])?
                     .with_unverified(self.unverified)
                     .with_bundle(carried.bundle)
                     .with_fetcher(carried.fetcher);
@@ -92,7 +93,7 @@ impl Traces {
                 }
             }
             None => Itrace::without_samples(self.strip),
-        }
+        })
     }
 }
 
@@ -198,12 +199,12 @@ impl UserStacks {
         max_frames: Option<u32>,
         has_code: bool,
         threads: usize,
-    ) -> Callchains {
+    ) -> Result<Callchains> {
         let unwinding = match self {
-            UserStacks::Drop => return Callchains::without_stacks(),
+            UserStacks::Drop => return Ok(Callchains::without_stacks()),
             UserStacks::Unwind(unwinding) => unwinding,
         };
-        let sources = sources_in(sysroot, &unwinding.debug_dirs)
+        let sources = sources_in(sysroot, &unwinding.debug_dirs)?
             .with_unverified(unwinding.unverified)
             .with_bundle(carried.bundle)
             .with_fetcher(carried.fetcher);
@@ -214,27 +215,42 @@ impl UserStacks {
         if let Some(help) = unwinding.help {
             stage = stage.with_help(help);
         }
-        match max_frames {
+        Ok(match max_frames {
             Some(frames) => stage.with_max_frames(frames),
             None => stage,
-        }
+        })
     }
 }
 
 /// Returns the sources of objects in a root directory, or on this machine, and in `debug_dirs`: folders in
-/// the form of `/usr/lib/debug` or of a build ID cache.
-pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Sources {
+/// the form of `/usr/lib/debug` or of a build ID cache, and archives of `perf archive`, which are unpacked
+/// to temporary folders.
+///
+/// # Errors
+/// An archive cannot be read.
+pub fn sources_in(sysroot: Option<&Path>, debug_dirs: &[PathBuf]) -> Result<Sources> {
     let root = sysroot.map(|folder| {
         let sysroot = Sysroot::new(Some(folder.to_owned()));
         Arc::new(move |path: &Path| sysroot.locate(path))
             as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
     });
+    let (mut folders, mut temporary) = (Vec::new(), Vec::new());
+    for path in debug_dirs {
+        if path.is_file() {
+            let unpacked = unpack_archive(path)?;
+            folders.push((*unpacked).as_ref().join("debug"));
+            temporary.push(unpacked);
+        } else {
+            folders.push(path.clone());
+        }
+    }
     let sources = Sources::default();
-    let caches = [debug_dirs, &sources.caches].concat();
-    sources
+    let caches = [&*folders, &*sources.caches].concat();
+    Ok(sources
         .with_root(root)
-        .with_debug_dirs(debug_dirs.to_vec())
+        .with_debug_dirs(folders)
         .with_caches(caches)
+        .with_temporary(temporary))
 }
 
 /// Returns `sources` with what came with the recording: the time of its file, the folder of its bundle,
@@ -272,6 +288,17 @@ pub fn check_readable<'a>(
         File::open(file).map_err(Error::io(file))?;
     }
     Ok(())
+}
+
+/// Checks whether the folders and archives of `--debug-dir` can be read, as [`check_readable`] does.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn check_debug_dirs<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    paths.into_iter().try_for_each(|path| match path.is_file() {
+        true => check_readable([], [path]),
+        false => check_readable([path], []),
+    })
 }
 
 /// Build IDs to add.

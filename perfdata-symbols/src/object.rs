@@ -6,7 +6,9 @@ mod file;
 mod kallsyms;
 mod kernel;
 mod module;
+// They need the clock of Linux.
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 mod vdso;
 

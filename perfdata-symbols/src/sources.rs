@@ -38,6 +38,8 @@ pub struct Sources {
     /// What came with the recording. It is searched first; a file in `root` is used only for an object
     /// whose build ID the recording does not contain.
     pub bundle: Option<BundleFolder>,
+    /// Folders among [`caches`](Self::caches) that are temporary: each is removed with its last user.
+    pub temporary: Vec<BundleFolder>,
     /// What fetches files of objects that are not found elsewhere. `None`: nothing is fetched.
     pub fetcher: Option<Arc<dyn ObjectFetcher>>,
     /// The image of the recorded kernel.
@@ -66,6 +68,7 @@ impl Default for Sources {
             debug_dirs: Vec::new(),
             caches: home.map(|home| home.join(".debug")).into_iter().collect(),
             bundle: None,
+            temporary: Vec::new(),
             fetcher: None,
             vmlinux: None,
             kallsyms: None,
@@ -83,6 +86,7 @@ impl fmt::Debug for Sources {
             .field("debug_dirs", &self.debug_dirs)
             .field("caches", &self.caches)
             .field("has_bundle", &self.bundle.is_some())
+            .field("temporary", &self.temporary.len())
             .field("fetcher", &self.fetcher)
             .field("vmlinux", &self.vmlinux)
             .field("kallsyms", &self.kallsyms)
@@ -116,6 +120,12 @@ impl Sources {
     #[must_use]
     pub fn with_bundle(self, bundle: Option<BundleFolder>) -> Self {
         Sources { bundle, ..self }
+    }
+
+    /// Returns the same sources with [`temporary`](Self::temporary).
+    #[must_use]
+    pub fn with_temporary(self, temporary: Vec<BundleFolder>) -> Self {
+        Sources { temporary, ..self }
     }
 
     /// Returns the same sources with [`fetcher`](Self::fetcher).

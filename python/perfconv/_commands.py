@@ -11,15 +11,19 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Union
 
 from . import _perfconv
 
-Path: TypeAlias = str | bytes | os.PathLike[str]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+# Python 3.9 evaluates no other form of these.
+Path: TypeAlias = Union[str, bytes, os.PathLike[str]]
 #: A path, or the bytes of a recording.
-Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
-Value: TypeAlias = str | bytes | int | float | os.PathLike[str]
-Option: TypeAlias = Value | bool | None | Sequence[Value] | Mapping[str, Value]
+Source: TypeAlias = Union[str, os.PathLike[str], bytes, bytearray, memoryview]
+Value: TypeAlias = Union[str, bytes, int, float, os.PathLike[str]]
+Option: TypeAlias = Union[Value, bool, None, Sequence[Value], Mapping[str, Value]]
 
 
 @dataclass(frozen=True)

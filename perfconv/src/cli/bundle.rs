@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::{DebuginfodArgs, InputArg, OutputArgs};
 
@@ -22,7 +22,9 @@ pub struct BundleArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub sysroot: Option<PathBuf>,
     /// Search debug files in DIR, in the form of /usr/lib/debug or ~/.debug (repeatable)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    ///
+    /// An archive of `perf archive` (perf.data.tar.bz2) is unpacked to a temporary directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::AnyPath)]
     pub debug_dir: Vec<PathBuf>,
     /// Where objects are fetched.
     #[command(flatten)]
@@ -38,16 +40,28 @@ pub struct BundleArgs {
     pub unverified: bool,
 }
 
+/// What a bundle becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unbundled {
+    /// A directory that perf reads
+    Dir,
+    /// The objects only, as `perf archive` packs them: perf.data.tar.bz2
+    PerfArchive,
+}
+
 /// Arguments of `unbundle`.
 #[derive(Debug, Args)]
 pub struct UnbundleArgs {
     /// Bundle to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// Directory to create: perf.data, index.json, debug and root
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Directory to create: perf.data, index.json, debug and root; or the archive to write
+    #[arg(short, long, value_name = "OUTPUT", value_hint = ValueHint::AnyPath)]
     pub output: PathBuf,
-    /// Replace DIR if perfconv created it
+    /// What OUTPUT is
+    #[arg(long, value_name = "FORMAT", default_value = "dir")]
+    pub to: Unbundled,
+    /// Replace OUTPUT: a directory only if perfconv created it
     #[arg(short, long)]
     pub force: bool,
     /// Do not wait until the output is on the disk; a system crash may lose it

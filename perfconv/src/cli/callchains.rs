@@ -34,7 +34,9 @@ pub struct CallchainArgs {
     #[arg(long, requires = "convert_callchain", hide_short_help = true, help_heading = CONVERSIONS)]
     pub frame_pointers: bool,
     /// Also search this directory for debug files: as /usr/lib/debug, or ~/.debug (repeatable)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "convert_callchain")]
+    ///
+    /// An archive of `perf archive` (perf.data.tar.bz2) is unpacked to a temporary directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::AnyPath, requires = "convert_callchain")]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub debug_dir: Vec<PathBuf>,
     /// Where objects are fetched.

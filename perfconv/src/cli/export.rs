@@ -321,7 +321,9 @@ pub struct ExportArgs {
     #[arg(help_heading = NAMES)]
     pub sysroot: Option<PathBuf>,
     /// Also search this directory for debug files: as /usr/lib/debug, or ~/.debug (repeatable)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
+    ///
+    /// An archive of `perf archive` (perf.data.tar.bz2) is unpacked to a temporary directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::AnyPath, conflicts_with = "no_symbols")]
     #[arg(hide_short_help = true, help_heading = NAMES)]
     pub debug_dir: Vec<PathBuf>,
     /// Where objects are fetched.

@@ -42,7 +42,7 @@ pub fn run(
 /// Searches the functions of the first samples. Returns `None` if they cannot be read: the overview
 /// contains the reason.
 fn names(input: &Path, limits: Limits, messages: Messages) -> Option<Report> {
-    let mut export = Export::new(sources_in(None, &[]));
+    let mut export = Export::new(sources_in(None, &[]).ok()?);
     export.recipe.limits = limits;
     // Samples of traces would have to be decoded, and callers are not counted.
     export.traces = None;

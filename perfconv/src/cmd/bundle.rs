@@ -8,7 +8,9 @@ use perfdata_bundle::{BundleWriter, Gathered, Gatherer, Member};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Limits, RecordRef};
 use perfdata_core::record::{AuxtraceType, Body, Record, RecordType};
-use perfdata_recipe::{Export, OpenExport, check_readable, sources_in, with_objects_of};
+use perfdata_recipe::{
+    Export, OpenExport, check_debug_dirs, check_readable, sources_in, with_objects_of,
+};
 
 use super::{debuginfod, open, output_or_standard};
 use crate::cli::BundleArgs;
@@ -25,13 +27,14 @@ const MOST_LISTED: usize = 5;
 
 /// Packs a recording according to `args`.
 pub fn run(args: &BundleArgs, limits: Limits, messages: Messages) -> Result<()> {
-    check_readable(args.sysroot.iter().chain(&args.debug_dir), [])?;
+    check_readable(&args.sysroot, [])?;
+    check_debug_dirs(&args.debug_dir)?;
     check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
     let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
     let output = Output::create(path, &args.input, args.output.force)?;
     let output = output.synced(!args.output.no_sync);
     let mut input = open(&args.input, limits, messages)?.into_seekable()?;
-    let sources = sources_in(args.sysroot.as_deref(), &args.debug_dir)
+    let sources = sources_in(args.sysroot.as_deref(), &args.debug_dir)?
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified)

@@ -10,7 +10,7 @@ use perfdata_export::{
     Pprof, Report, Root, Sink, Sources, Speedscope, Unresolved,
 };
 use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
-use perfdata_recipe::{Export, Exported, Traces, check_readable, sources_in};
+use perfdata_recipe::{Export, Exported, Traces, check_debug_dirs, check_readable, sources_in};
 
 use super::{Outcome, Several, debuginfod, objects, open, output_or_standard, profile};
 #[cfg(feature = "columns")]
@@ -275,8 +275,9 @@ fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
 /// names would be found.
 pub(super) fn sources(args: &ExportArgs) -> Result<Sources> {
     check_readable([], args.vmlinux.iter().chain(&args.kallsyms))?;
-    check_readable(args.sysroot.iter().chain(&args.debug_dir), [])?;
-    Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)
+    check_readable(&args.sysroot, [])?;
+    check_debug_dirs(&args.debug_dir)?;
+    Ok(sources_in(args.sysroot.as_deref(), &args.debug_dir)?
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified)

@@ -1,24 +1,27 @@
-//! `perfconv unbundle`: a bundle as a recording and folders that perf reads.
+//! `perfconv unbundle`: a bundle as a recording and folders that perf reads, or as an archive of `perf archive`.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use perfdata_bundle::{Bundle, Member};
+use perfdata_bundle::{Bundle, Member, write_archive};
 use perfdata_core::read::Limits;
 
 use super::open_unseen;
-use crate::cli::UnbundleArgs;
+use crate::cli::{UnbundleArgs, Unbundled};
 use crate::messages::Messages;
 use crate::suggestions::count;
 use perfdata_convert::error::{Error, Result};
-use perfdata_convert::io::OutputDirectory;
+use perfdata_convert::io::{Output, OutputDirectory};
 
 /// What the directory contains.
 const NAMES: [&str; 4] = ["perf.data", "index.json", "debug", "root"];
 
 /// Unpacks a bundle according to `args`.
 pub fn run(args: &UnbundleArgs, limits: Limits, messages: Messages) -> Result<()> {
+    if args.to == Unbundled::PerfArchive {
+        return archive(args, limits, messages);
+    }
     let is_ours = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| NAMES.contains(&name))
@@ -27,7 +30,7 @@ pub fn run(args: &UnbundleArgs, limits: Limits, messages: Messages) -> Result<()
     let directory = directory.synced(!args.no_sync);
     let input = open_unseen(&args.input, limits, messages)?;
     let Some(bundle) = input.bundle() else {
-        return Err(Error::Refused("this is a recording, not a bundle".into()));
+        return Err(not_a_bundle());
     };
     let bundle = bundle.bundle();
     directory.write(|folder| unpack(bundle, folder))?;
@@ -37,6 +40,39 @@ pub fn run(args: &UnbundleArgs, limits: Limits, messages: Messages) -> Result<()
         count(bundle.objects().count() as u64, "file")
     ));
     Ok(())
+}
+
+/// Writes the objects of a bundle as `perf archive` packs them.
+fn archive(args: &UnbundleArgs, limits: Limits, messages: Messages) -> Result<()> {
+    let output = Output::create(&args.output, &args.input, args.force)?;
+    let output = output.synced(!args.no_sync);
+    let input = open_unseen(&args.input, limits, messages)?;
+    let (Some(bundle), Some(folder)) = (input.bundle(), input.bundle_folder()?) else {
+        return Err(not_a_bundle());
+    };
+    let objects = || bundle.bundle().objects().map(|part| &part.member);
+    let folder = (*folder).as_ref();
+    let files = output.write_stream(limits.threads(), |out| {
+        write_archive(objects(), folder, out).map_err(|error| match error {
+            perfdata_bundle::Error::Io(error) => Error::io("archive")(error),
+            perfdata_bundle::Error::Temporary(error) => Error::io(folder)(error),
+            other => Error::Refused(other.to_string()),
+        })
+    })?;
+    let copied = |member: &&Member| matches!(member, Member::Copied(_));
+    match objects().filter(copied).count() {
+        0 => {}
+        without => messages.note(format_args!(
+            "{} of objects without a build ID is not in the archive",
+            count(without as u64, "file")
+        )),
+    }
+    messages.summary(format_args!("{} of objects", count(files, "file")));
+    Ok(())
+}
+
+fn not_a_bundle() -> Error {
+    Error::Refused("this is a recording, not a bundle".into())
 }
 
 /// Writes the recording and the objects into `folder`.

@@ -1,5 +1,6 @@
 //! Bundles as inputs: a recording, and the objects that came with it.
 
+use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -113,6 +114,21 @@ pub fn bundle_index(gathered: &Gathered) -> String {
     json.close();
     json.end_line();
     json.into_text()
+}
+
+/// Unpacks what `perf archive` packed to a temporary folder, whose folder `debug` is a build ID cache then.
+///
+/// # Errors
+/// The file cannot be read, or is no such archive; or the folder cannot be written.
+pub fn unpack_archive(path: &Path) -> Result<BundleFolder> {
+    let archive = File::open(path).map_err(Error::io(path))?;
+    let make = || tempfile::Builder::new().prefix("perfconv-").tempdir();
+    let folder = Folder(TemporaryFolder::make(make).map_err(failed())?);
+    match perfdata_bundle::unpack_archive(archive, folder.as_ref()) {
+        Ok(_) => Ok(Arc::new(folder)),
+        Err(perfdata_bundle::Error::Temporary(error)) => Err(failed()(error)),
+        Err(error) => Err(Error::Refused(format!("{}: {error}", path.display()))),
+    }
 }
 
 /// Opens the recording in a bundle. It is written to a temporary file, so that it can be read at any

@@ -207,11 +207,27 @@ fn archives_of_perf_are_read_and_made() {
     fs::remove_file(folder.join("program")).expect("a file");
     assert!(!folded("in.data").contains("work_inside"));
     assert_eq!(folded("in.data --debug-dir symbols"), before);
-    let bundle = "perfconv bundle in.data --debug-dir symbols -o in.bundle";
+    assert_eq!(folded("in.data --debug-dir in.data.tar.bz2"), before);
+    let bundle = "perfconv bundle in.data --debug-dir in.data.tar.bz2 -o in.bundle";
     with_home(&other, bundle);
     assert_eq!(folded("in.bundle"), before);
-    let unpack = "perfconv unbundle in.bundle -o out && tar -C out/debug -cjf out.tar.bz2 . \
+    let unpack = "perfconv unbundle in.bundle --to perf-archive -o out.tar.bz2 \
         && mkdir -p other/.debug && tar -C other/.debug -xf out.tar.bz2 && perf script -F ip,sym -i in.data";
     let names = with_home(&other, unpack).stdout;
     assert!(names.matches("work_inside").count() > 10, "{names}");
+    // What is damaged is refused, and nothing is left.
+    let whole = fs::read(folder.join("out.tar.bz2")).expect("an archive");
+    fs::create_dir(folder.join("temporary")).expect("a folder");
+    for end in [0, 3, whole.len() / 2] {
+        fs::write(folder.join("cut.tar.bz2"), &whole[..end]).expect("a file");
+        let export =
+            "TMPDIR=$PWD/temporary perfconv export in.data --debug-dir cut.tar.bz2 -o cut.folded";
+        let said = in_shell(folder, export);
+        let status = said.status.and_then(|status| status.code());
+        assert_eq!(status, Some(1), "{end}: {}", said.stderr);
+        assert!(said.stderr.contains("cut.tar.bz2: "), "{}", said.stderr);
+        assert!(!folder.join("cut.folded").exists());
+    }
+    let left = fs::read_dir(folder.join("temporary")).expect("a folder");
+    assert_eq!(left.count(), 0);
 }
