@@ -57,14 +57,14 @@ pub struct Gathered {
     pub absent: Vec<Absent>,
     /// Temporary folders with some of the files.
     #[expect(dead_code, reason = "they exist as long as this value")]
-    kept: Kept,
+    kept: TemporaryFolders,
 }
 
 /// What must exist until the files were read.
 #[derive(Clone, Default)]
-struct Kept(Vec<BundleFolder>);
+struct TemporaryFolders(Vec<BundleFolder>);
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for TemporaryFolders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folders = self.0.iter().map(|folder| (**folder).as_ref());
         f.debug_list().entries(folders).finish()
@@ -75,7 +75,7 @@ impl Gatherer {
     /// Returns a gatherer for the objects of `recording`, which are searched in `sources`.
     pub fn new(sources: Sources, recording: &Recording) -> Self {
         let gathered = Gathered {
-            kept: Kept(sources.temporary.clone()),
+            kept: TemporaryFolders(sources.temporary.clone()),
             ..Gathered::default()
         };
         Gatherer {

@@ -260,9 +260,13 @@ impl Tracker {
         recording: &Recording,
         inner: Option<usize>,
     ) -> RecordCopy {
-        let is_usable = self.policy.is_fresh || record.kind.is_metadata();
+        let is_metadata = record.kind.is_metadata();
+        let suffices = |state: &Arc<State>| {
+            let policy = &self.policy;
+            policy.suffices(&state.recording, recording, is_metadata)
+        };
         let state = match &self.state {
-            Some(state) if is_usable => Some(Arc::clone(state)),
+            Some(state) if suffices(state) => Some(Arc::clone(state)),
             Some(_) if !self.policy.is_affordable() => {
                 self.names.update(recording);
                 None

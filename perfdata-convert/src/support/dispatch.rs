@@ -74,6 +74,13 @@ impl CopyPolicy {
         self.passed = self.passed.saturating_add(len as u64);
     }
 
+    /// Returns whether a record can be decoded with `copy`, the last copy of the model, in place of
+    /// `recording`: also if that is not up to date, metadata depend only on the number of CPUs.
+    pub fn suffices(&self, copy: &Recording, recording: &Recording, is_metadata: bool) -> bool {
+        let cpus = Recording::nr_cpus_available;
+        self.is_fresh || (is_metadata && cpus(copy) == cpus(recording))
+    }
+
     /// Returns whether a copy costs no more than reading what came since the last one.
     pub fn is_affordable(&self) -> bool {
         self.passed >= self.metadata
@@ -195,15 +202,11 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
                 .next()
                 .is_some_and(|record| record.kind.is_metadata())
         };
-        let is_current = match &self.copy {
-            None => false,
-            Some(_) if self.policy.is_fresh => true,
-            Some(copy) => {
-                let cpus = Recording::nr_cpus_available;
-                is_metadata() && cpus(&copy.recording) == cpus(recording)
-            }
+        let suffices = |copy: &Arc<StateCopy>| {
+            self.policy
+                .suffices(&copy.recording, recording, is_metadata())
         };
-        if !is_current {
+        if !self.copy.as_ref().is_some_and(suffices) {
             self.renew(recording)?;
         }
         self.batch.push(records, inner);
