@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import os
+import sys
 import pkgutil
 import shutil
 from pathlib import Path
@@ -32,6 +33,7 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="an example has a match statement")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
