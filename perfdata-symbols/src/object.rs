@@ -6,9 +6,7 @@ mod file;
 mod kallsyms;
 mod kernel;
 mod module;
-// They need the clock of Linux.
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests;
 mod vdso;
 

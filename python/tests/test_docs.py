@@ -5,9 +5,9 @@ from __future__ import annotations
 import doctest
 import importlib
 import os
-import sys
 import pkgutil
 import shutil
+import sys
 from pathlib import Path
 
 import perfconv

@@ -1,4 +1,7 @@
-//! The evidence of the running kernel, its modules and its vDSO, one piece changed at a time.
+//! The evidence of the running kernel, its modules and its vDSO, one piece changed at a time. They
+//! need the clock of Linux.
+
+#![cfg(target_os = "linux")]
 
 use std::fs;
 use std::time::{Duration, SystemTime};
