@@ -28,7 +28,7 @@ fn page() -> Option<String> {
 }
 
 /// What the script of a test reports.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(480);
 
 /// Checks that all of the reported checks hold, and that there are `least` of them.
 fn assert_all(browser: &Browser, report: &Value, least: usize) {

@@ -5,9 +5,9 @@
 const checks = [];
 const check = (name, ok, detail = "") => checks.push({ name, ok: Boolean(ok), detail: String(detail) });
 const pause = time => new Promise(resolve => setTimeout(resolve, time));
-/** Waits until something holds, for ten seconds at most. */
+/** Waits until something holds, for half a minute at most. */
 async function until(name, test) {
-  for (let turn = 0; turn < 200; turn++) {
+  for (let turn = 0; turn < 600; turn++) {
     if (await test()) break;
     await pause(50);
   }
@@ -46,6 +46,20 @@ async function use() {
   await until("its names are missing, and the page says what to ask for", () => !$("ask").hidden && $("ask").textContent.includes("perfconv bundle 6.1-x86_64-file-g.data -o 6.1-x86_64-file-g.bundle"));
   change("other", FILES[1][0]);
   await until("two recordings are compared", () => framed("flames").includes(FILES[1][0]));
+
+  click("functions");
+  const rows = () => [...$("functions").querySelectorAll("tbody tr")].map(row => [...row.cells].map(cell => cell.textContent));
+  const sum = (at, list) => list.reduce((all, row) => all + Number(row[at].replace(/\D/g, "")), 0);
+  await until("functions are listed", () => rows().length > 3);
+  $("valueType").selectedIndex = 0;
+  $("valueType").dispatchEvent(new Event("change"));
+  check("all samples are in one of them", sum(0, rows()) === 100 && $("functionCount").textContent.endsWith("100 in all"), $("functionCount").textContent);
+  check("in the order of what they need themselves", rows().every((row, at, all) => !at || sum(0, [all[at - 1]]) >= sum(0, [row])));
+  $("functions").querySelector("[data-by=total] button").click();
+  check("or with callees", rows().every((row, at, all) => !at || sum(2, [all[at - 1]]) >= sum(2, [row])));
+  change("named", "libc", "input");
+  check("those of one object", rows().length > 0 && rows().every(row => row.join(" ").includes("libc")), rows().length);
+  change("named", "", "input");
 
   click("records");
   await until("records are listed", () => lines().length > 5 && lines()[0].textContent.includes("0x"));
