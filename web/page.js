@@ -47,8 +47,8 @@ class Runner {
 
   /** Ends the current run and those that wait. */
   cancel() {
-    if (this.current) this.restart();
     for (const job of this.waiting.splice(0)) job.reject(new Cancelled());
+    if (this.current) this.restart();
     showStatus();
   }
 
@@ -62,13 +62,14 @@ class Runner {
   }
 
   /**
-   * Runs the command with `args`; returns { status, stdout, messages, outputs }. A run that waits is
-   * given up when another one for the same `purpose` comes.
+   * Runs the command with `args`; returns { status, stdout, messages, outputs }. A run is given up when
+   * another one for the same `purpose` comes.
    */
   run(args, purpose = Symbol("no other")) {
     return new Promise((resolve, reject) => {
       const outdated = this.waiting.findIndex(job => job.purpose === purpose);
       if (outdated >= 0) this.waiting.splice(outdated, 1)[0].reject(new Cancelled());
+      if (this.current?.purpose === purpose) this.restart();
       this.waiting.push({ id: this.next++, args, purpose, resolve, reject, bytes: 0, started: 0 });
       this.startNext();
     });

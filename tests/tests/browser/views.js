@@ -130,6 +130,25 @@ async function use() {
   $("typed").requestSubmit();
   await until("no error, but an exit status", () => !$("messages").classList.contains("bad") && $("status").textContent.includes("exit status 1"));
 
+  // Only what is selected last is shown, however fast.
+  click("functions");
+  for (const index of [1, 0, 1, 0, 1]) {
+    $("recording").selectedIndex = index;
+    $("recording").dispatchEvent(new Event("change"));
+  }
+  const first = $("functionCount").textContent;
+  await until("the functions of another file", () => rows().length > 0 && $("functionCount").textContent !== first);
+  check("and only its values", $("valueType").options.length === new Set([...$("valueType").options].map(({ text }) => text)).size);
+  click("findings");
+  for (const index of [0, 1, 0, 1]) {
+    $("recording").selectedIndex = index;
+    $("recording").dispatchEvent(new Event("change"));
+  }
+  await until("and its findings", () => $("verdict").textContent.includes("2 errors"));
+  check("once", $("findings").querySelectorAll("tbody tr").length === 4);
+  $("recording").selectedIndex = 0;
+  $("recording").dispatchEvent(new Event("change"));
+
   // The first block is not read yet.
   const given_up = perfconv.run(["verify", FILES[0][0]]).catch(error => error);
   check("a run can be cancelled", !$("cancel").hidden);
