@@ -75,13 +75,13 @@ class Run {
     }
   }
 
-  /** The functions that the module imports: each returns an errno. */
+  /** The functions that the module imports: each returns an errno. Addresses above 2 GiB arrive as negative numbers. */
   calls() {
     const names = Object.getOwnPropertyNames(Calls.prototype).filter(name => name !== "constructor");
     const calls = new Calls(this);
     return Object.fromEntries(names.map(name => [name, (...args) => {
       try {
-        return calls[name](...args) ?? ERRNO.SUCCESS;
+        return calls[name](...args.map(value => typeof value === "number" ? value >>> 0 : value)) ?? ERRNO.SUCCESS;
       } catch (error) {
         if (error instanceof Failure) return error.errno;
         // A given file that cannot be read any more: it was changed or removed.

@@ -27,7 +27,7 @@ fn page() -> Option<String> {
     page
 }
 
-/// What the script of a test reports.
+/// How long a test may take in one browser.
 const LIMIT: Duration = Duration::from_secs(480);
 
 /// Checks that all of the reported checks hold, and that there are `least` of them.

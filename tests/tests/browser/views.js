@@ -35,6 +35,12 @@ async function use() {
   $("recording").dispatchEvent(new Event("change"));
   await until("the overview is a page", () => framed("overview").includes("perfconv info"));
   check("of the first file", framed("overview").includes(FILES[0][0]));
+  // The script of the page inside runs, which has a policy and an origin of its own.
+  const said = new Promise(resolve => addEventListener("message", event => resolve(event.data), { once: true }));
+  $("overview").querySelector("iframe").srcdoc +=
+    "<script>parent.postMessage(document.querySelector('main').textContent.length + ' ' + origin, '*')<\/script>";
+  const answer = await Promise.race([said, pause(20000).then(() => "nothing")]);
+  check("which draws itself", /^\d{4,} null$/.test(answer), answer);
   $("summary").open = true;
   await until("the text says what to do next", () => $("summary").textContent.includes("perfconv bundle"));
 
