@@ -160,18 +160,15 @@ fn cached(name: &[u8]) -> Option<Member> {
     let name = std::str::from_utf8(name).ok()?;
     let mut parts = name.rsplit('/');
     let (last, above) = (parts.next()?, parts.next()?);
-    // NAME/XXYYYY/elf, or .build-id/XX/YYYY/elf
-    let of_folder = Member::cached(above, last).filter(|_| above.len() > 38);
-    of_folder
-        .or_else(|| {
-            let first = parts.next().filter(|first| first.len() == 2)?;
-            Member::cached(&format!("{first}{above}"), last)
-        })
-        .or_else(|| match above {
-            "[kernel.kallsyms]" => Member::cached(last, "kallsyms"),
-            "[vdso]" => Member::cached(last, "vdso"),
-            _ => Member::cached(last, "elf").filter(|_| last.len() == 40),
-        })
+    // .build-id/XX/YYYY/elf, or NAME/XXYYYY/elf: a build ID may have 16 bytes, or less.
+    if let (Some(first), Some(".build-id")) = (parts.next(), parts.next()) {
+        return Member::cached(&format!("{first}{above}"), last);
+    }
+    Member::cached(above, last).or_else(|| match above {
+        "[kernel.kallsyms]" => Member::cached(last, "kallsyms"),
+        "[vdso]" => Member::cached(last, "vdso"),
+        _ => Member::cached(last, "elf").filter(|_| last.len() == 40),
+    })
 }
 
 #[cfg(test)]
@@ -193,6 +190,14 @@ mod tests {
             ),
             (format!("[vdso]/{ID}/vdso"), member("vdso")),
             (format!("./.build-id/{first}/{rest}/elf"), member("elf")),
+            (
+                format!("usr/bin/cc/{rest}/elf"),
+                Member::cached(rest, "elf"),
+            ),
+            (
+                "usr/bin/cc/0123456789abcdef/elf".into(),
+                Member::cached("0123456789abcdef", "elf"),
+            ),
             (format!("usr/bin/ls/{ID}"), member("elf")),
             (format!("[kernel.kallsyms]/{ID}"), member("kallsyms")),
             (format!("usr/bin/ls/{ID}/probes"), None),
