@@ -77,7 +77,8 @@ fn beginnings_and_changed_names_are_demangled_or_refused() {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        usize::try_from(state >> 11).unwrap() % below
+        let below = u64::try_from(below).unwrap();
+        usize::try_from((state >> 11) % below).unwrap()
     };
     let known: Vec<&[u8]> = names().map(|[name, ..]| name.as_bytes()).collect();
     for name in &known {

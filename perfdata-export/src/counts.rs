@@ -252,6 +252,32 @@ impl Counts {
         Ok(())
     }
 
+    /// Returns counts in memory for one of several parts of the samples.
+    pub fn of_part(parts: usize) -> Self {
+        Counts {
+            most_memory: MOST_MEMORY.checked_div(parts).unwrap_or(MOST_MEMORY),
+            ..Counts::default()
+        }
+    }
+
+    /// Adds the sums of a part, whose stacks have other numbers: `number` returns the own one. `text`
+    /// appends the line of a stack.
+    pub fn join(
+        &mut self,
+        part: Counts,
+        number: impl Fn(u32) -> u32,
+        text: impl Fn(&[u32], &mut Vec<u8>),
+    ) -> Result<()> {
+        let mut own = Vec::new();
+        part.for_each(|stack, sums| {
+            own.clear();
+            own.extend(stack.iter().map(|&of_part| number(of_part)));
+            self.add_sums(&own, sums, &text)
+        })?;
+        self.runs.append(part.runs);
+        Ok(())
+    }
+
     /// Passes the stacks in memory with their sums to `see`.
     fn for_each(&self, mut see: impl FnMut(&[u32], Sums) -> Result<()>) -> Result<()> {
         let mut numbers = Vec::new();

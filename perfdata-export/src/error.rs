@@ -38,6 +38,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The metadata of a stream changes too often for several threads.
+    #[error("the metadata of the stream changes too often for several threads")]
+    ChangesTooOften,
     /// A temporary file cannot be created, written or read.
     #[error("a temporary file: {0}")]
     Temporary(#[source] io::Error),

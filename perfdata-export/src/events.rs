@@ -148,9 +148,38 @@ impl Events {
         names.collect()
     }
 
-    /// Prepares for the samples of another recording. Its events follow those that are known.
-    pub fn begin_next(&mut self) {
-        self.recording = self.recording.saturating_add(1);
+    /// Returns an empty list for the samples of the recording with a number, from 0.
+    pub fn of_recording(recording: u32) -> Self {
+        Events {
+            list: Vec::new(),
+            recording,
+        }
+    }
+
+    /// Returns the events with their numbers of samples since the last call.
+    pub fn take_samples(&mut self) -> Self {
+        let list = self.list.clone();
+        for event in &mut self.list {
+            event.samples = 0;
+        }
+        Events {
+            list,
+            recording: self.recording,
+        }
+    }
+
+    /// Adds the events of another part of the samples. Returns the number of each of them.
+    pub fn join(&mut self, part: Events) -> Vec<u32> {
+        let numbers = part.list.into_iter().map(|event| {
+            let known = self.list.iter_mut().position(|known| known.name == event.name);
+            let at = known.unwrap_or(self.list.len());
+            match self.list.get_mut(at) {
+                Some(known) => known.samples = known.samples.saturating_add(event.samples),
+                None => self.list.push(event),
+            }
+            u32::try_from(at).unwrap_or(u32::MAX)
+        });
+        numbers.collect()
     }
 
     /// Returns whether an event precedes another one in the command line of `perf record`: in the

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
@@ -13,6 +13,7 @@ use perfdata_session::{CommId, DsoKind};
 use crate::counts::{Counts, Sums};
 use crate::error::{Error, Result};
 use crate::events::Events;
+use crate::parts::{Made, MadeOf, SinkPart};
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
 use crate::shown::Interned;
@@ -235,6 +236,29 @@ impl<W: Write> Folded<W> {
         Some(weight)
     }
 
+    /// Adds the stacks of a part of the samples.
+    fn add(&mut self, part: Folded<io::Sink>) -> Result<()> {
+        let events = self.events.join(part.events);
+        let at = part.event.and_then(|event| usize::try_from(event).ok());
+        let Some(&event) = at.and_then(|at| events.get(at)) else {
+            return Ok(());
+        };
+        match self.event {
+            Some(known) if known == event => {}
+            Some(known) if self.events.precedes(known, event) => return Ok(()),
+            _ => (self.event, self.counts) = (Some(event), Counts::default()),
+        }
+        let texts = part.texts.0.list.iter();
+        let numbers: Vec<u32> = texts.map(|text| self.texts.intern(text)).collect();
+        let number = |of_part: u32| {
+            let at = usize::try_from(of_part).ok();
+            at.and_then(|at| numbers.get(at)).copied().unwrap_or(of_part)
+        };
+        let texts = &self.texts;
+        let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
+        self.counts.join(part.counts, number, text)
+    }
+
     /// Returns the text of the first frame.
     fn root_of(&mut self, sample: &ResolvedSample<'_>) -> u32 {
         let sample = &sample.sample;
@@ -340,6 +364,12 @@ impl<W: Write> Folded<W> {
     }
 }
 
+impl SinkPart for Folded<io::Sink> {
+    fn end(self: Box<Self>) -> Option<Made> {
+        Some(Made::new(MadeOf::Folded(self)))
+    }
+}
+
 impl<W: Write> Sink for Folded<W> {
     fn needs(&self) -> Needs {
         // A thread that starts a program still has the frame of the program before.
@@ -375,6 +405,25 @@ impl<W: Write> Sink for Folded<W> {
         self.counts.add(&stack, weight, text)?;
         self.stack = stack;
         Ok(())
+    }
+
+    fn part(&self, parts: usize) -> Option<Box<dyn SinkPart>> {
+        let part = Folded {
+            counts: Counts::of_part(parts),
+            ..Folded::new(io::sink())
+                .with_count(self.count)
+                .with_root(self.root)
+                .with_marks(self.marks_kernel, self.marks_jit)
+                .with_inline_marks(self.marks_inlined)
+        };
+        Some(Box::new(part))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        match made.of {
+            MadeOf::Folded(part) => self.add(*part),
+            _ => Ok(()),
+        }
     }
 
     fn finish(&mut self, _: &Tables) -> Result<()> {

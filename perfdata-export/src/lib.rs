@@ -67,6 +67,7 @@ mod machine;
 mod message;
 mod named_weight;
 mod otlp;
+mod parts;
 mod places;
 mod positions;
 mod pprof;
@@ -74,6 +75,7 @@ mod profile;
 mod resolve;
 mod resolver;
 mod script;
+mod shared_symbols;
 mod shown;
 mod speedscope;
 mod spool;
@@ -89,6 +91,7 @@ pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use named_weight::NamedWeight;
 pub use otlp::Otlp;
+pub use parts::{Made, SinkPart, export_in_parts};
 pub use perfdata_symbols::{
     BundleFolder, Evidence, FetchAhead, HidingSetting, ObjectFetcher, Reason, SearchedSources,
     Sources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo, fetch_objects,

@@ -1,6 +1,6 @@
 //! For how much of the weight of samples the function is known.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use perfdata_core::Recording;
 use perfdata_session::{DsoKind, Sample, Session};
@@ -51,6 +51,16 @@ struct EventWeights {
     missing: Vec<u64>,
 }
 
+impl EventWeights {
+    /// Adds those of other samples, except for the modules without a function.
+    fn add(&mut self, other: &EventWeights) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.unnamed = self.unnamed.saturating_add(other.unnamed);
+        self.total = self.total.saturating_add(other.total);
+        self.named = self.named.saturating_add(other.named);
+    }
+}
+
 /// The weights of all events.
 #[derive(Debug, Default)]
 pub(crate) struct InnermostWeights {
@@ -90,44 +100,49 @@ impl InnermostWeights {
             *missing = missing.saturating_add(weight);
         }
     }
+}
 
-    /// Returns the weights of the events with samples. `unresolved` are the objects without all names.
-    pub fn finish(
-        &self,
-        session: &Session,
-        recording: &Recording,
-        tables: &Tables,
-        unresolved: &[Unresolved],
-    ) -> Vec<NamedWeight> {
-        let mut numbers = HashMap::new();
-        for (at, object) in unresolved.iter().enumerate() {
-            // Of several processes with generated code, the first one has the most addresses.
-            numbers.entry(key(object.kind, &object.name)).or_insert(at);
-        }
-        let number = |module: &Module| numbers.get(&key(module.kind, &module.name)).copied();
-        let events = self.events.iter().enumerate();
-        let events = events.filter(|(_, weights)| weights.samples > 0);
-        let events = events.map(|(event, weights)| {
-            let mut missing: HashMap<usize, u64> = HashMap::new();
+/// Returns the weights of the events with samples in all parts of the samples, each with the tables of its
+/// modules. `unresolved` are the objects without all names.
+pub(crate) fn named_weights<'a>(
+    parts: impl Iterator<Item = (&'a InnermostWeights, &'a Tables)>,
+    session: &Session,
+    recording: &Recording,
+    unresolved: &[Unresolved],
+) -> Vec<NamedWeight> {
+    let mut numbers = HashMap::new();
+    for (at, object) in unresolved.iter().enumerate() {
+        // Of several processes with generated code, the first one has the most addresses.
+        numbers.entry(key(object.kind, &object.name)).or_insert(at);
+    }
+    let number = |module: &Module| numbers.get(&key(module.kind, &module.name)).copied();
+    let mut events: BTreeMap<usize, (EventWeights, HashMap<usize, u64>)> = BTreeMap::new();
+    for (weights, tables) in parts {
+        let of_events = weights.events.iter().enumerate();
+        for (event, weights) in of_events.filter(|(_, weights)| weights.samples > 0) {
+            let (sums, missing) = events.entry(event).or_default();
+            sums.add(weights);
             for (module, &weight) in tables.modules().iter().zip(&weights.missing) {
                 if let Some(at) = number(module).filter(|_| weight > 0) {
                     let sum = missing.entry(at).or_default();
                     *sum = sum.saturating_add(weight);
                 }
             }
-            let mut missing: Vec<(usize, u64)> = missing.into_iter().collect();
-            missing.sort_by_key(|&(at, weight)| (u64::MAX.saturating_sub(weight), at));
-            NamedWeight {
-                event: session.name_of_event(recording, event).into_owned(),
-                samples: weights.samples,
-                unnamed: weights.unnamed,
-                total: weights.total,
-                named: weights.named,
-                missing,
-            }
-        });
-        events.collect()
+        }
     }
+    let events = events.into_iter().map(|(event, (weights, missing))| {
+        let mut missing: Vec<(usize, u64)> = missing.into_iter().collect();
+        missing.sort_by_key(|&(at, weight)| (u64::MAX.saturating_sub(weight), at));
+        NamedWeight {
+            event: session.name_of_event(recording, event).into_owned(),
+            samples: weights.samples,
+            unnamed: weights.unnamed,
+            total: weights.total,
+            named: weights.named,
+            missing,
+        }
+    });
+    events.collect()
 }
 
 /// Returns what modules and objects without names have in common. Modules with generated code have the

@@ -4,7 +4,8 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
-use perfdata_session::{MappingId, Sample, Samples};
+use perfdata_core::Recording;
+use perfdata_session::{MappingId, Sample, Samples, Session};
 use perfdata_symbols::{
     SearchedSources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo,
 };
@@ -12,9 +13,11 @@ use perfdata_tracepoint::Like;
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::named_weight::{InnermostWeights, NamedWeight};
+use crate::named_weight::{InnermostWeights, NamedWeight, named_weights};
+use crate::parts::{Made, SinkPart};
 use crate::places::PlaceId;
 use crate::resolver::{Resolver, is_guest, unnamed};
+use crate::shared_symbols::SharedSymbols;
 use crate::tables::{FunctionId, ModuleId, Tables};
 use crate::tracepoints::Tracepoints;
 
@@ -180,6 +183,21 @@ pub trait Sink {
     fn finish(&mut self, _tables: &Tables) -> Result<()> {
         Ok(())
     }
+
+    /// Returns a sink for one of several parts of the samples, each in a thread of its own; `None` if all
+    /// samples must come to one sink in the order of time, as by default. Then this sink receives what
+    /// the parts [make](Self::join), and [`finish`](Self::finish) without tables.
+    fn part(&self, _parts: usize) -> Option<Box<dyn SinkPart>> {
+        None
+    }
+
+    /// Receives what a part made of its samples.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn join(&mut self, _made: Made) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What was exported.
@@ -224,6 +242,15 @@ pub fn export<S: RecordSource>(
     symbols: Option<Symbolizer>,
     sink: &mut dyn Sink,
 ) -> Result<Report> {
+    export_with(samples, symbols.map(SharedSymbols::new), sink)
+}
+
+/// As [`export`].
+pub(crate) fn export_with<S: RecordSource>(
+    samples: &mut Samples<S>,
+    symbols: Option<SharedSymbols>,
+    sink: &mut dyn Sink,
+) -> Result<Report> {
     let limits = samples.session().limits();
     sink.begin(samples.source().container_layout().container());
     let mut pass = Pass::new(symbols).with_needs(sink.needs());
@@ -243,7 +270,7 @@ pub fn export<S: RecordSource>(
         return Err(error);
     }
     sink.finish(&pass.resolver.tables)?;
-    Ok(pass.finish(samples))
+    Ok(report(&[pass], samples.session(), samples.recording()))
 }
 
 /// The samples of a recording in time order with their resolved frames, for programs that request
@@ -262,7 +289,7 @@ impl<S: RecordSource> ResolvedSamples<S> {
         ResolvedSamples {
             samples,
             needs: Needs::default(),
-            pass: Pass::new(symbols),
+            pass: Pass::new(symbols.map(SharedSymbols::new)),
         }
     }
 
@@ -306,14 +333,15 @@ impl<S: RecordSource> ResolvedSamples<S> {
 
     /// Returns what was resolved so far.
     pub fn finish(self) -> Report {
-        self.pass.finish(&self.samples)
+        let samples = &self.samples;
+        report(&[self.pass], samples.session(), samples.recording())
     }
 }
 
 /// Resolves samples one after the other.
 #[derive(Debug)]
-struct Pass {
-    resolver: Resolver,
+pub(crate) struct Pass {
+    pub resolver: Resolver,
     tracepoints: Tracepoints,
     frames: Vec<ResolvedFrame>,
     branches: Vec<(ResolvedFrame, ResolvedFrame)>,
@@ -335,16 +363,15 @@ struct Last {
 }
 
 impl Pass {
-    /// Returns the pass with what the sink needs of the symbolizer; no function was searched yet.
-    fn with_needs(mut self, needs: Needs) -> Self {
+    /// Returns the pass with what the sink needs.
+    pub fn with_needs(mut self, needs: Needs) -> Self {
         let symbols = self.resolver.symbols.take();
-        self.resolver.symbols = symbols.map(|symbols| {
-            let (inlines, lines) = (symbols.has_inlines(), symbols.has_lines());
-            symbols
-                .with_spelling(needs.spelling)
-                .with_inlines(inlines || needs.inlines)
-                .with_lines(lines || needs.lines)
-        });
+        self.resolver.symbols = symbols.map(|symbols| symbols.with_needs(needs));
+        self.of_part(needs)
+    }
+
+    /// Returns the pass over a part of the samples with what the sink needs, except of the symbolizer.
+    pub fn of_part(mut self, needs: Needs) -> Self {
         self.resolver.at_return_addresses = needs.at_return_addresses;
         self.resolver.outermost_inlined = needs.outermost_inlined;
         self.resolver.innermost_frame = needs.innermost_frame;
@@ -352,7 +379,7 @@ impl Pass {
         self
     }
 
-    fn new(symbols: Option<Symbolizer>) -> Self {
+    pub fn new(symbols: Option<SharedSymbols>) -> Self {
         Pass {
             resolver: Resolver::new(symbols),
             tracepoints: Tracepoints::default(),
@@ -366,8 +393,15 @@ impl Pass {
         }
     }
 
+    /// Sees a sample that another pass resolves.
+    #[inline]
+    pub fn follow(&mut self, sample: &Sample<'_>) {
+        self.increases.clear();
+        count(sample, &mut self.counters, &mut self.increases);
+    }
+
     /// Resolves a sample, which [`resolved`](Self::resolved) then returns.
-    fn resolve(&mut self, sample: &Sample<'_>, needs: Needs, limits: &Limits) -> Result<()> {
+    pub fn resolve(&mut self, sample: &Sample<'_>, needs: Needs, limits: &Limits) -> Result<()> {
         let Pass {
             resolver,
             tracepoints,
@@ -380,15 +414,7 @@ impl Pass {
             report,
         } = self;
         increases.clear();
-        let attr = sample.attr();
-        let attr = attr.filter(|attr| attr.sample_type.has(SampleType::READ));
-        if let Some(attr) = attr {
-            let is_per_thread = attr.flags.inherit() == 1;
-            let tid = sample.tid().filter(|_| is_per_thread);
-            let tid = tid.map(|tid| tid.tid);
-            let values = sample.sample_view().counters();
-            counters.see(sample.recording(), values, tid, increases);
-        }
+        let has_counters = count(sample, counters, increases);
         resolver.before_exec = needs.before_exec;
         branches.clear();
         if needs.branches {
@@ -406,7 +432,7 @@ impl Pass {
         tracepoints.has_plugin = needs.scheduler_plugin;
         let has_text = needs
             .tracepoints
-            .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_mut()));
+            .is_some_and(|like| tracepoints.print(sample, like, resolver.symbols.as_ref()));
         frames.clear();
         if !needs.without_frames {
             resolver.frames(sample, frames);
@@ -426,14 +452,14 @@ impl Pass {
         *last = Last {
             data_address,
             has_text,
-            has_counters: attr.is_some(),
+            has_counters,
         };
         resolver.tables.check(limits)
     }
 
     /// Returns the sample that was resolved last.
     #[inline]
-    fn resolved<'a>(&'a self, sample: Sample<'a>) -> ResolvedSample<'a> {
+    pub fn resolved<'a>(&'a self, sample: Sample<'a>) -> ResolvedSample<'a> {
         let last = self.last;
         ResolvedSample {
             sample,
@@ -445,36 +471,62 @@ impl Pass {
             tables: &self.resolver.tables,
         }
     }
+}
 
-    fn finish<S: RecordSource>(self, samples: &Samples<S>) -> Report {
-        let session = samples.session();
-        let symbols = self.resolver.symbols;
-        let unresolved = symbols
-            .as_ref()
-            .map(|symbols| symbols.unresolved())
-            .unwrap_or_default();
-        let tables = &self.resolver.tables;
-        let innermost = self.innermost;
-        Report {
-            on_huge_pages: session
-                .on_huge_pages()
-                .map(|dso| dso.name.to_vec())
-                .collect(),
-            named: innermost.finish(session, samples.recording(), tables, &unresolved),
-            unresolved,
-            searched: symbols
-                .as_ref()
-                .map(|symbols| symbols.searched())
-                .unwrap_or_default(),
-            without_debug_info: symbols
-                .as_ref()
-                .map(|symbols| symbols.without_debug_info())
-                .unwrap_or_default(),
-            verified: symbols
-                .map(|symbols| symbols.verified())
-                .unwrap_or_default(),
-            restarted_counters: self.counters.restarted(),
-            ..self.report
-        }
+/// Passes the counters in a sample to `counters`, and appends their increases. Returns whether samples of
+/// the event contain any.
+#[inline]
+fn count(
+    sample: &Sample<'_>,
+    counters: &mut Counters,
+    increases: &mut Vec<(usize, u64)>,
+) -> bool {
+    let attr = sample.attr();
+    let Some(attr) = attr.filter(|attr| attr.sample_type.has(SampleType::READ)) else {
+        return false;
+    };
+    let is_per_thread = attr.flags.inherit() == 1;
+    let tid = sample.tid().filter(|_| is_per_thread);
+    let tid = tid.map(|tid| tid.tid);
+    let values = sample.sample_view().counters();
+    counters.see(sample.recording(), values, tid, increases);
+    true
+}
+
+/// Returns what all passes over parts of the samples resolved. `session` is that of one of them after the
+/// last record.
+pub(crate) fn report(passes: &[Pass], session: &Session, recording: &Recording) -> Report {
+    let Some(first) = passes.first() else {
+        return Report::default();
+    };
+    let symbols = first.resolver.symbols.as_ref().map(SharedSymbols::lock);
+    let symbols = symbols.as_deref();
+    let unresolved = symbols.map(Symbolizer::unresolved).unwrap_or_default();
+    let sum = |of: fn(&Report) -> u64| {
+        let numbers = passes.iter().map(|pass| of(&pass.report));
+        numbers.fold(0, u64::saturating_add)
+    };
+    let innermost = passes
+        .iter()
+        .map(|pass| (&pass.innermost, &pass.resolver.tables));
+    Report {
+        samples: sum(|report| report.samples),
+        frames: sum(|report| report.frames),
+        unnamed: sum(|report| report.unnamed),
+        guests: sum(|report| report.guests),
+        without_functions: passes.iter().any(|pass| pass.report.without_functions),
+        on_huge_pages: session
+            .on_huge_pages()
+            .map(|dso| dso.name.to_vec())
+            .collect(),
+        named: named_weights(innermost, session, recording, &unresolved),
+        unresolved,
+        searched: symbols.map(Symbolizer::searched).unwrap_or_default(),
+        without_debug_info: symbols
+            .map(Symbolizer::without_debug_info)
+            .unwrap_or_default(),
+        verified: symbols.map(Symbolizer::verified).unwrap_or_default(),
+        // Each of them has seen all counters.
+        restarted_counters: first.counters.restarted(),
     }
 }

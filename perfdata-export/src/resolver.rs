@@ -9,11 +9,12 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, Frame, Mapping, MappingId, Sample};
-use perfdata_symbols::{Symbolizer, perf_map};
+use perfdata_symbols::perf_map;
 
 use crate::places::PlaceId;
 use crate::positions::{Base, MOST_WITHIN, Place, Within};
 use crate::resolve::ResolvedFrame;
+use crate::shared_symbols::SharedSymbols;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
 /// Default maximum number of addresses whose functions are remembered.
@@ -91,7 +92,7 @@ impl ResolvedFrame {
 /// Resolves frames, and remembers the results.
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    pub symbols: Option<Symbolizer>,
+    pub symbols: Option<SharedSymbols>,
     pub tables: Tables,
     /// How the addresses in each mapping become positions, except in generated code.
     bases: Vec<Option<Base>>,
@@ -123,7 +124,7 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// Returns a resolver that knows nothing; without `symbols`, it searches no functions.
-    pub fn new(symbols: Option<Symbolizer>) -> Self {
+    pub fn new(symbols: Option<SharedSymbols>) -> Self {
         Resolver {
             symbols,
             tables: Tables::default(),
@@ -296,7 +297,7 @@ impl Resolver {
         let Some(&module) = module else {
             return (resolved, None);
         };
-        let symbols = self.symbols.as_mut();
+        let symbols = self.symbols.as_ref();
         let Some(symbols) = symbols.filter(|_| !self.without_functions) else {
             resolved.module = Some(module);
             if self.base(id).is_some() {
@@ -306,6 +307,7 @@ impl Resolver {
         };
         let mut searched = *frame;
         searched.is_return &= !self.at_return_addresses;
+        let mut symbols = symbols.lock();
         let mut inlined = symbols.source_frames(sample, &searched);
         let own = match self.outermost_inlined {
             true => inlined.last().cloned(),
@@ -327,6 +329,7 @@ impl Resolver {
             };
             Some((self.tables.function_of(key, make)?, found.offset))
         });
+        drop(symbols);
         // perf shows neither of them at an address without a symbol.
         let is_known = function.is_some();
         let inlined = inlined.iter().filter(|_| is_known).filter_map(|frame| {
@@ -454,7 +457,7 @@ fn shown_name(dso: &Dso, pid: Option<u32>) -> Box<[u8]> {
 mod tests {
     use std::collections::HashSet;
 
-    use perfdata_symbols::Sources;
+    use perfdata_symbols::{Sources, Symbolizer};
 
     use super::*;
 
@@ -463,13 +466,17 @@ mod tests {
         "/fixtures/6.1-x86_64-file-g.data"
     );
 
+    fn symbols() -> SharedSymbols {
+        SharedSymbols::new(Symbolizer::new(Sources::default()))
+    }
+
     /// Returns the frames of all samples without the numbers of their places, and how often these
     /// started again.
     fn resolved(most_places: usize) -> (Vec<Vec<ResolvedFrame>>, u32) {
         let mut samples = perfdata_session::open(RECORDING).unwrap();
         let mut resolver = Resolver {
             most_places,
-            ..Resolver::new(Some(Symbolizer::new(Sources::default())))
+            ..Resolver::new(Some(symbols()))
         };
         let mut all = Vec::new();
         while let Some(sample) = samples.next().unwrap() {
@@ -498,7 +505,7 @@ mod tests {
         // Several processes of the same program.
         let path = RECORDING.replace("file-g", "file-a-g-C0");
         let mut samples = perfdata_session::open(path).unwrap();
-        let mut resolver = Resolver::new(Some(Symbolizer::new(Sources::default())));
+        let mut resolver = Resolver::new(Some(symbols()));
         let mut known: HashMap<PlaceId, (ResolvedFrame, u64)> = HashMap::new();
         let mut moved = HashSet::new();
         while let Some(sample) = samples.next().unwrap() {

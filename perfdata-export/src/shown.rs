@@ -144,10 +144,4 @@ impl ShownFrames {
         self.ids.insert(key, number);
         number
     }
-
-    /// Prepares for the frames of another recording, whose functions and modules have other
-    /// numbers.
-    pub fn forget_ids(&mut self) {
-        self.ids.clear();
-    }
 }

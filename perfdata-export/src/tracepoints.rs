@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use perfdata_core::attr::EventType;
 use perfdata_core::record::CpuMode;
 use perfdata_session::Sample;
-use perfdata_symbols::Symbolizer;
 use perfdata_tracepoint::{Formats, Function, Like, Resolver};
+
+use crate::shared_symbols::SharedSymbols;
 
 /// Prints the raw data of tracepoints.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ impl Tracepoints {
         &mut self,
         sample: &Sample<'_>,
         like: Like,
-        symbols: Option<&mut Symbolizer>,
+        symbols: Option<&SharedSymbols>,
     ) -> bool {
         self.text.clear();
         let Some(attr) = sample.attr() else {
@@ -56,13 +57,14 @@ impl Tracepoints {
 /// The functions of the kernel at the time of a sample.
 struct Functions<'a> {
     sample: &'a Sample<'a>,
-    symbols: Option<&'a mut Symbolizer>,
+    symbols: Option<&'a SharedSymbols>,
 }
 
 impl Resolver for Functions<'_> {
     fn function(&mut self, address: u64) -> Option<Function<'_>> {
         let frame = self.sample.address(address, CpuMode::KERNEL);
-        let symbol = self.symbols.as_mut()?.resolve(self.sample, &frame)?;
+        let mut symbols = self.symbols?.lock();
+        let symbol = symbols.resolve(self.sample, &frame)?;
         Some(Function {
             name: Cow::Owned(symbol.demangled().into_owned()),
             start: address.wrapping_sub(symbol.offset),

@@ -12,8 +12,8 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::RecordType;
 use perfdata_edit::slice::Patterns;
 use perfdata_export::{
-    FetchAhead, Needs, Reason, Report, ResolvedSample, Sink, Sources, Symbolizer, Tables, export,
-    fetch_objects,
+    FetchAhead, Made, Needs, Reason, Report, ResolvedSample, Sink, SinkPart, Sources, Symbolizer, Tables,
+    export_in_parts, fetch_objects,
 };
 use perfdata_inject::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
@@ -190,7 +190,8 @@ impl Export {
             events: events.and_then(|select| select.events.clone()),
             increases: Vec::new(),
         };
-        let exported = export(&mut samples, symbols, &mut checked);
+        let threads = self.recipe.limits.threads();
+        let exported = export_in_parts(&mut samples, symbols, &mut checked, threads);
         let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
         let report = exported.map_err(|error| failed(error, path))?;
         Ok(Exported::new(report, notes, leftover))
@@ -297,6 +298,17 @@ impl Sink for Checked<'_> {
             self.has_content |= self.sink.needs().counts;
         }
         self.sink.record(record)
+    }
+
+    fn part(&self, parts: usize) -> Option<Box<dyn SinkPart>> {
+        // The counters of samples are selected here.
+        self.sink.part(parts).filter(|_| self.events.is_none())
+    }
+
+    fn join(&mut self, made: Made) -> perfdata_export::Result<()> {
+        let has_counts = made.rounds() > 0 && self.sink.needs().counts;
+        self.has_content |= made.samples() > 0 || has_counts;
+        self.sink.join(made)
     }
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {

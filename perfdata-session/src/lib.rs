@@ -24,6 +24,7 @@
 //! # Contents
 //!
 //! - [`open`] and [`Samples`]: the samples of a recording in time order, from every container.
+//!   [`Delivery`] does the same in several threads.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
 //! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a
 //!   session, for programs that need only these. [`AddressSpaceHistory`] contains the mappings of
@@ -70,6 +71,7 @@
 
 mod build_ids;
 mod change;
+mod delivery;
 mod dso;
 mod history;
 pub mod huge_pages;
@@ -90,6 +92,7 @@ use perfdata_core::read::{BytesReader, RecordingReader, StreamReader};
 
 pub use build_ids::BuildIdTable;
 pub use change::{Change, Owner};
+pub use delivery::Delivery;
 pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
 pub use history::AddressSpaceHistory;
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};

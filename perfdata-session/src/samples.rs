@@ -4,12 +4,12 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use perfdata_core::read::{ByTime, Options, RecordRef, RecordSource, RecordingReader};
-use perfdata_core::record::{Body, RecordType, deferred_cookie};
+use perfdata_core::record::RecordType;
 use perfdata_core::{Recording, Result};
 
+use crate::delivery::Delivery;
 use crate::sample::Sample;
 use crate::session::{Session, Taken};
-use crate::waiting::{Waiting, Waits};
 
 /// Makes the user callchains of samples from the copies of their user stacks
 /// (`perf record --call-graph dwarf`).
@@ -18,6 +18,12 @@ pub trait UserCallchains: Debug + Send {
     /// sampled function first. Appends nothing if the sample has no user stack, or its callchain
     /// contains user addresses.
     fn unwind(&mut self, sample: &Sample<'_>, words: &mut Vec<u64>);
+
+    /// Returns another one with the same objects and results, for samples of the same recording in
+    /// another thread. By default, there is none, and all samples are unwound in one thread.
+    fn another(&self) -> Option<Box<dyn UserCallchains>> {
+        None
+    }
 }
 
 /// The samples of a recording in time order, each resolved at its time.
@@ -29,13 +35,7 @@ pub trait UserCallchains: Debug + Send {
 #[derive(Debug)]
 pub struct Samples<S = RecordingReader> {
     records: ByTime<S>,
-    session: Session,
-    waiting: Waiting,
-    /// The waited sample that was returned last.
-    current: Option<Waits>,
-    unwinder: Option<Box<dyn UserCallchains>>,
-    /// The user callchain of the last sample's user stack.
-    unwound: Vec<u64>,
+    delivery: Delivery,
 }
 
 /// The source of the next sample.
@@ -63,14 +63,10 @@ impl<S: RecordSource> Samples<S> {
     /// # Errors
     /// The BUILD_ID section is corrupt.
     pub fn new(source: S) -> Result<Self> {
-        let session = Session::new(source.recording(), source.limits())?;
+        let delivery = Delivery::new(source.recording(), source.limits())?;
         Ok(Samples {
             records: ByTime::new(source),
-            session,
-            waiting: Waiting::default(),
-            current: None,
-            unwinder: None,
-            unwound: Vec::new(),
+            delivery,
         })
     }
 
@@ -90,7 +86,7 @@ impl<S: RecordSource> Samples<S> {
     #[must_use]
     pub fn with_user_callchains(self, unwinder: Box<dyn UserCallchains>) -> Self {
         Samples {
-            unwinder: Some(unwinder),
+            delivery: self.delivery.with_user_callchains(unwinder),
             ..self
         }
     }
@@ -114,29 +110,19 @@ impl<S: RecordSource> Samples<S> {
         let Some(next) = self.advance(others)? else {
             return Ok(None);
         };
-        let sample = match (next, &self.current) {
-            (Next::Record(taken), _) => self
-                .records
-                .current()
-                .and_then(|record| Sample::new(&self.session, record, taken)),
-            (Next::Waited, Some(waits)) => waits.sample(&self.session, self.records.recording()),
-            (Next::Waited, None) => None,
-        };
-        let Some(sample) = sample else {
-            return Ok(None);
-        };
-        sample.check()?;
-        let Some(unwinder) = &mut self.unwinder else {
-            return Ok(Some(sample));
-        };
-        self.unwound.clear();
-        unwinder.unwind(&sample, &mut self.unwound);
-        Ok(Some(sample.with_unwound(&self.unwound)))
+        let Samples { records, delivery } = self;
+        match next {
+            Next::Record(taken) => match records.current() {
+                Some(record) => delivery.taken(record, taken),
+                None => Ok(None),
+            },
+            Next::Waited => delivery.waited(records.recording()),
+        }
     }
 
     /// Returns the session in its state at the time of the last sample.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.delivery.session
     }
 
     /// Returns the model, as far as the recording was read.
@@ -149,55 +135,42 @@ impl<S: RecordSource> Samples<S> {
         self.records.source()
     }
 
+    /// Returns what makes samples of the records that [`next_record`](Self::next_record) returns, in
+    /// another thread; `None` if user stacks can only be unwound in one thread. To be called before
+    /// the first record.
+    ///
+    /// # Errors
+    /// The BUILD_ID section is corrupt.
+    pub fn another_delivery(&self) -> Result<Option<Delivery>> {
+        self.delivery.another(self.recording())
+    }
+
+    /// Returns the next record in time order, without processing it: it is not part of the session.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next).
+    pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
+        self.records.next()
+    }
+
     /// Reads up to the next sample.
     fn advance(&mut self, mut others: impl FnMut(RecordRef<'_>)) -> Result<Option<Next>> {
-        let Samples {
-            records,
-            session,
-            waiting,
-            current,
-            ..
-        } = self;
+        let Samples { records, delivery } = self;
         loop {
-            if let Some(ready) = waiting.take_ready() {
-                let count = match ready.user.is_some() {
-                    true => &mut session.counts.deferred,
-                    false => &mut session.counts.never_deferred,
-                };
-                *count = count.saturating_add(1);
-                *current = Some(ready);
+            if delivery.has_waited() {
                 return Ok(Some(Next::Waited));
             }
             let Some(record) = records.next()? else {
-                if waiting.finish() {
+                if delivery.end() {
                     continue;
                 }
                 return Ok(None);
             };
-            match record.kind {
-                RecordType::SAMPLE => {
-                    let Some((taken, sample)) = session.take(&record)? else {
-                        continue;
-                    };
-                    match deferred_cookie(sample.callchain()) {
-                        Some(cookie) => waiting.add(&record, taken, cookie, session),
-                        None => return Ok(Some(Next::Record(taken))),
-                    }
-                }
-                RecordType::CALLCHAIN_DEFERRED => {
-                    others(record);
-                    let decoded = record.decode()?;
-                    let tid = decoded.sample_id.and_then(|id| id.tid);
-                    if let Body::CallchainDeferred(chain) = decoded.body
-                        && !waiting.join(tid.map(|tid| tid.tid), chain.cookie, &chain.callchain)
-                    {
-                        session.counts.unclaimed = session.counts.unclaimed.saturating_add(1);
-                    }
-                }
-                _ => {
-                    session.see(&record)?;
-                    others(record);
-                }
+            if let Some(taken) = delivery.take(&record)? {
+                return Ok(Some(Next::Record(taken)));
+            }
+            if record.kind != RecordType::SAMPLE {
+                others(record);
             }
         }
     }

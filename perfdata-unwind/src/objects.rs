@@ -106,6 +106,12 @@ impl Objects {
         Some(id)
     }
 
+    /// Adds the objects by which another list is longer. They are shared with it.
+    pub(crate) fn follow(&mut self, other: &Objects) {
+        let new = other.list.get(self.list.len()..).unwrap_or_default();
+        self.list.extend_from_slice(new);
+    }
+
     /// Returns an object, which is read at the first call.
     ///
     /// # Errors

@@ -49,6 +49,8 @@ pub struct UserStacks {
     most_frames: usize,
     /// Values of the registers of a sample.
     registers: Vec<u64>,
+    /// What this one has taken over of what is known.
+    known: Option<RecordedMachine>,
     result: UnwoundStacks,
 }
 
@@ -64,7 +66,7 @@ struct Unwound {
 }
 
 /// What is known about a recording with user stacks.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct RecordedMachine {
     /// Those of the recording's machine, if it is known.
     registers: Option<&'static Registers>,
@@ -83,6 +85,20 @@ impl RecordedMachine {
             self.ids.push(id.flatten());
         }
     }
+
+    /// Takes over what is new in `shared`, which is told the objects of the session first.
+    fn update(&mut self, shared: &UnwoundStacks, session: &Session, time: Option<u64>) {
+        if self.ids.len() >= session.dsos().len() {
+            return;
+        }
+        let mut shared = shared.locked();
+        if let Some(known) = &mut shared.known {
+            known.add_objects(session, time);
+            self.objects.follow(&known.objects);
+            let new = known.ids.get(self.ids.len()..).unwrap_or_default();
+            self.ids.extend_from_slice(new);
+        }
+    }
 }
 
 impl UnwoundStacks {
@@ -98,6 +114,17 @@ impl UnwoundStacks {
         unwound.known.as_ref().map(|known| known.objects.clone())
     }
 
+    /// Returns what is known so far about the recording of a sample.
+    fn known(&self, sources: &Sources, sample: &Sample<'_>) -> RecordedMachine {
+        let mut unwound = self.locked();
+        let known = unwound.known.get_or_insert_with(|| RecordedMachine {
+            registers: Registers::of(sample.recording()),
+            objects: Objects::new(finder(sources.clone(), sample)),
+            ids: Vec::new(),
+        });
+        known.clone()
+    }
+
     fn locked(&self) -> MutexGuard<'_, Unwound> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,6 +138,7 @@ impl UserStacks {
             unwinder: Unwinder::new().with_frame_pointers(true),
             most_frames: MOST_FRAMES,
             registers: Vec::new(),
+            known: None,
             result: UnwoundStacks::default(),
         }
     }
@@ -129,17 +157,22 @@ impl UserStacks {
         self.result.clone()
     }
 
-    /// As [`unwind`](UserCallchains::unwind), for a sample with a user stack.
-    fn unwind_stack(&mut self, sample: &Sample<'_>, mask: u64, words: &mut Vec<u64>) {
+    /// As [`unwind`](UserCallchains::unwind), for a sample with a user stack. Returns what became of it;
+    /// `None` if the stack is empty.
+    fn unwind_stack(
+        &mut self,
+        sample: &Sample<'_>,
+        mask: u64,
+        words: &mut Vec<u64>,
+    ) -> Option<Outcome> {
         let UserStacks {
             sources,
             unwinder,
             most_frames,
             registers,
+            known,
             result,
         } = self;
-        let mut unwound = result.locked();
-        let Unwound { outcomes, known } = &mut *unwound;
         let (record, view) = (sample.record(), sample.sample_view());
         let decoded;
         let stack = match view.user_parts() {
@@ -149,34 +182,30 @@ impl UserStacks {
                     decoded = sample;
                     UserStack::of_decoded(&decoded, mask, registers)
                 }
-                _ => return outcomes.add(Outcome::NoRegisters),
+                _ => return Some(Outcome::NoRegisters),
             },
         };
         // perf does not unwind them either.
         if stack.is_empty() {
-            return;
+            return None;
         }
-        let known = known.get_or_insert_with(|| RecordedMachine {
-            registers: Registers::of(sample.recording()),
-            objects: Objects::new(finder(sources.clone(), sample)),
-            ids: Vec::new(),
-        });
+        let known = known.get_or_insert_with(|| result.known(sources, sample));
         let task = match known.registers {
             Some(of_machine) => stack.task(of_machine, registers),
             None => Err(Outcome::UnknownMachine),
         };
         let task = match task {
             Ok(task) => task,
-            Err(outcome) => return outcomes.add(outcome),
+            Err(outcome) => return Some(outcome),
         };
-        known.add_objects(sample.session(), sample.time());
+        known.update(result, sample.session(), sample.time());
         let maps = SampleMaps {
             sample,
             ids: &known.ids,
             last: Cell::new((0, 0, At::Nothing)),
         };
         let end = unwinder.unwind(&task, &maps, &known.objects, *most_frames, words);
-        outcomes.add(Outcome::Unwound(end));
+        Some(Outcome::Unwound(end))
     }
 }
 
@@ -188,8 +217,19 @@ impl UserCallchains for UserStacks {
         let mask = attr.sample_regs_user.unwrap_or(0);
         let mode = perfdata_session::Machine::of(sample.mode());
         if !mode.is_guest() && !has_user_addresses(sample) {
-            self.unwind_stack(sample, mask, words);
+            let outcome = self.unwind_stack(sample, mask, words);
+            if let Some(outcome) = outcome {
+                self.result.locked().outcomes.add(outcome);
+            }
         }
+    }
+
+    fn another(&self) -> Option<Box<dyn UserCallchains>> {
+        let another = UserStacks {
+            result: self.result.clone(),
+            ..UserStacks::new(self.sources.clone()).with_max_frames(self.most_frames)
+        };
+        Some(Box::new(another))
     }
 }
 

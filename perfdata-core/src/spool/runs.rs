@@ -66,6 +66,12 @@ impl<E: Entry> Runs<E> {
         Ok(())
     }
 
+    /// Adds the runs of others after the own ones.
+    pub fn append(&mut self, others: Self) {
+        self.runs.extend(others.runs);
+        self.heads = heads(&self.runs);
+    }
+
     /// Returns whether there is no run.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()

@@ -1,5 +1,6 @@
 //! Flame graphs: a web page to explore, or a picture.
 
+mod numbered;
 mod page;
 mod picture;
 mod rows;
@@ -8,14 +9,16 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use foldhash::fast::RandomState;
-use perfdata_session::{CommId, ThreadId};
 
 use crate::error::Result;
 use crate::events::Events;
+use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{ResolvedSample, Sink};
-use crate::shown::{Interned, ShownFrames};
+use crate::shown::{Interned, Shown};
 use crate::tables::{Tables, UNKNOWN};
 use crate::tree::{ROOT, Tree};
+pub(crate) use numbered::NumberedSamples;
+use numbered::{NumberedSample, Numbering, Numbers, ThreadKey};
 use rows::{Key, NONE, Rows};
 
 /// Maximum number of different stacks, counting those of all callers.
@@ -92,8 +95,14 @@ pub struct FlameGraph<W> {
     other: Option<Box<[u8]>>,
     events: Events,
     threads: Interned<NamedThread>,
-    thread_ids: HashMap<(ThreadId, CommId), u32, RandomState>,
-    frames: ShownFrames,
+    /// The numbers of threads, and what they are: all of the recording's so far.
+    thread_numbers: HashMap<ThreadKey, u32, RandomState>,
+    named_threads: HashMap<ThreadKey, NamedThread, RandomState>,
+    frames: Interned<Shown>,
+    /// The numbers that the samples of the recording have, if all of them come here, and what is known
+    /// about those of each part.
+    numbering: Numbering,
+    parts: Vec<Numbers>,
     tree: Tree,
     /// For nodes in place of several frames in a row without a mapping, their maximum number.
     unmapped: HashMap<u32, u32, RandomState>,
@@ -111,8 +120,11 @@ impl<W: Write> FlameGraph<W> {
             other: None,
             events: Events::default(),
             threads: Interned::default(),
-            thread_ids: HashMap::default(),
-            frames: ShownFrames::default(),
+            thread_numbers: HashMap::default(),
+            named_threads: HashMap::default(),
+            frames: Interned::default(),
+            numbering: Numbering::of_recording(0),
+            parts: Vec::new(),
             tree: Tree::new(),
             unmapped: HashMap::default(),
             rows: Rows::default(),
@@ -137,21 +149,20 @@ impl<W: Write> FlameGraph<W> {
         self.events.with_samples()
     }
 
-    /// Returns the number of a sample's thread.
-    fn thread(&mut self, sample: &ResolvedSample<'_>) -> u32 {
-        let sample = &sample.sample;
-        let key = (sample.thread_id(), sample.comm_id());
-        if let Some(&known) = self.thread_ids.get(&key) {
+    /// Returns the number of a thread.
+    fn thread(&mut self, key: ThreadKey) -> u32 {
+        if let Some(&known) = self.thread_numbers.get(&key) {
             return known;
         }
-        let comm = sample.comm().into();
-        let ids = sample.tid().map(|tid| (tid.pid, tid.tid));
         if self.threads.list.len() >= MOST_THREADS && !self.given_up.threads {
             self.forget_threads();
         }
+        let Some(NamedThread { comm, ids }) = self.named_threads.get(&key).cloned() else {
+            return NONE;
+        };
         let ids = ids.filter(|_| !self.given_up.threads);
         let number = self.threads.number(NamedThread { comm, ids });
-        self.thread_ids.insert(key, number);
+        self.thread_numbers.insert(key, number);
         number
     }
 
@@ -159,7 +170,7 @@ impl<W: Write> FlameGraph<W> {
     #[cold]
     fn forget_threads(&mut self) {
         self.given_up.threads = true;
-        self.thread_ids.clear();
+        self.thread_numbers.clear();
         let old = std::mem::take(&mut self.threads).list;
         let numbers: Vec<u32> = old
             .into_iter()
@@ -189,28 +200,99 @@ impl<W: Write> FlameGraph<W> {
     fn is_unknown(&self, node: u32) -> bool {
         let node = usize::try_from(node).ok();
         let node = node.and_then(|at| self.tree.nodes().get(at));
-        let frame = node.and_then(|node| usize::try_from(node.frame).ok());
-        let frame = frame.and_then(|at| self.frames.list().get_index(at));
-        frame.is_some_and(|frame| *frame.name == *UNKNOWN.as_bytes())
+        let frame = node.and_then(|node| self.frames.get(node.frame));
+        frame.is_some_and(is_unmapped)
     }
 
     /// Returns the node of a stack.
-    fn node(&mut self, resolved: &ResolvedSample<'_>) -> u32 {
+    fn node(&mut self, part: usize, stack: u32) -> u32 {
+        let Some(numbers) = self.parts.get_mut(part) else {
+            return ROOT;
+        };
+        if let Some(known) = numbers.node(stack) {
+            return known;
+        }
         let mut node = ROOT;
         // The frame without a mapping before this one, and how many there are.
         let (mut unmapped, mut len) = (None, 0_u32);
-        for frame in resolved.frames.iter().rev() {
-            let is_unmapped = frame.module.is_none() && frame.function.is_none();
-            let number = self.frames.number(frame, resolved.tables);
-            if is_unmapped && unmapped == Some(number) {
+        let mut several = Vec::new();
+        for &number in numbers.stacks.get(stack) {
+            if unmapped == Some(number) {
                 len = len.saturating_add(1);
-                self.see_unmapped(node, len);
+                several.push((node, len));
                 continue;
             }
+            let is_unmapped = self.frames.get(number).is_some_and(is_unmapped);
             (unmapped, len) = (is_unmapped.then_some(number), 1);
             node = self.tree.child(node, number);
         }
+        numbers.set_node(stack, node);
+        for (node, len) in several {
+            self.see_unmapped(node, len);
+        }
         node
+    }
+
+    /// Returns what numbers the samples of the current recording.
+    fn next_numbering(&self) -> Numbering {
+        let before = self.sides.len().saturating_sub(1);
+        Numbering::of_recording(u32::try_from(before).unwrap_or(u32::MAX))
+    }
+
+    /// Adds the samples that came here, not to parts.
+    fn take_numbered(&mut self) {
+        for samples in self.numbering.take() {
+            self.add_samples(0, samples);
+        }
+    }
+
+    /// Adds samples of a part.
+    fn add_samples(&mut self, part: usize, new: NumberedSamples) {
+        if self.parts.len() <= part {
+            self.parts.resize_with(part.saturating_add(1), Numbers::default);
+        }
+        if let Some(numbers) = self.parts.get_mut(part) {
+            let frames = new.frames.iter();
+            let frames = frames.map(|frame| self.frames.number(frame.clone()));
+            numbers.frames.extend(frames);
+            numbers.add_stacks(&new);
+        }
+        self.named_threads.extend(new.threads);
+        let events = self.events.join(new.events);
+        for sample in new.samples {
+            self.add_sample(part, &sample, number(&events, sample.event));
+        }
+    }
+
+    fn add_sample(&mut self, part: usize, sample: &NumberedSample, event: u32) {
+        let thread = self.thread(sample.thread);
+        let node = self.node(part, sample.stack);
+        let number = self.sides.len().saturating_sub(1);
+        let mut since = None;
+        if let Some(side) = self.sides.last_mut() {
+            side.samples = side.samples.saturating_add(1);
+            since = sample.time.map(|time| {
+                let first = *side.first.get_or_insert(time);
+                time.saturating_sub(first)
+            });
+            side.length = side.length.max(since.unwrap_or(0));
+        }
+        let key = Key {
+            side: u8::try_from(number).unwrap_or(u8::MAX),
+            event,
+            thread,
+            cpu: sample.cpu,
+            part: NONE,
+            node,
+        };
+        self.rows.add(key, since, sample.weight);
+        if !sample.is_last {
+            return;
+        }
+        let is_full = self.rows.are_many() && !self.rows.coarsen();
+        if is_full || self.tree.nodes().len() > MOST_NODES {
+            self.prune();
+        }
     }
 
     /// Shows rare stacks as their callers.
@@ -225,6 +307,7 @@ impl<W: Write> FlameGraph<W> {
             self.rows
                 .change(|key| key.node = number(&numbers, key.node));
             self.renumber_unmapped(&numbers);
+            self.parts.iter_mut().for_each(Numbers::forget_nodes);
             if self.tree.nodes().len() == 1 {
                 return;
             }
@@ -248,49 +331,59 @@ impl Side {
     }
 }
 
+/// Returns whether nothing is known about a frame.
+fn is_unmapped(frame: &Shown) -> bool {
+    *frame.name == *UNKNOWN.as_bytes()
+}
+
+/// Gives the samples of a part of a recording numbers.
+#[derive(Debug)]
+struct FlameGraphPart(Numbering);
+
+impl Sink for FlameGraphPart {
+    fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        self.0.add(resolved);
+        Ok(())
+    }
+}
+
+impl SinkPart for FlameGraphPart {
+    fn take(&mut self) -> Option<Made> {
+        Some(Made::new(MadeOf::FlameGraph(self.0.take())))
+    }
+}
+
 impl<W: Write> Sink for FlameGraph<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
-        let sample = &resolved.sample;
-        let counted = self.events.counted(resolved);
-        if counted.is_empty() {
-            return Ok(());
+        self.numbering.add(resolved);
+        if self.numbering.is_full() {
+            self.take_numbered();
         }
-        let thread = self.thread(resolved);
-        let node = self.node(resolved);
-        let number = self.sides.len().saturating_sub(1);
-        let mut since = None;
-        if let Some(side) = self.sides.last_mut() {
-            side.samples = side.samples.saturating_add(counted.len() as u64);
-            since = sample.time().map(|time| {
-                let first = *side.first.get_or_insert(time);
-                time.saturating_sub(first)
-            });
-            side.length = side.length.max(since.unwrap_or(0));
-        }
-        for (event, weight) in counted {
-            let key = Key {
-                side: u8::try_from(number).unwrap_or(u8::MAX),
-                event,
-                thread,
-                cpu: sample.cpu().unwrap_or(NONE),
-                part: NONE,
-                node,
-            };
-            self.rows.add(key, since, weight);
-        }
-        let is_full = self.rows.are_many() && !self.rows.coarsen();
-        if is_full || self.tree.nodes().len() > MOST_NODES {
-            self.prune();
+        Ok(())
+    }
+
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        Some(Box::new(FlameGraphPart(self.next_numbering())))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        let part = made.part;
+        if let MadeOf::FlameGraph(samples) = made.of {
+            for samples in samples {
+                self.add_samples(part, samples);
+            }
         }
         Ok(())
     }
 
     fn finish(&mut self, _: &Tables) -> Result<()> {
+        self.take_numbered();
         if let Some(name) = self.other.take() {
-            self.events.begin_next();
             self.sides.push(Side::new(name));
-            self.thread_ids.clear();
-            self.frames.forget_ids();
+            self.thread_numbers.clear();
+            self.named_threads.clear();
+            self.parts.clear();
+            self.numbering = self.next_numbering();
             return Ok(());
         }
         let numbers = self.events.sort();

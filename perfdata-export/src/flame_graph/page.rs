@@ -115,7 +115,7 @@ impl<W: Write> FlameGraph<W> {
             &mut json,
             &self.events,
             &self.threads,
-            self.frames.list(),
+            self.frames.list.as_slice(),
             &self.tree,
         )?;
         let unmapped = self.unmapped.iter().map(|(&node, &len)| (node, len));

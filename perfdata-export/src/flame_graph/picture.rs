@@ -38,7 +38,7 @@ impl<W: Write> FlameGraph<W> {
         let event = 0;
         let mut rows = self.rows.sorted();
         rows.retain(|row| row.0.event == event);
-        let mut frames: Vec<Shown> = self.frames.list().iter().cloned().collect();
+        let mut frames: Vec<Shown> = self.frames.list.iter().cloned().collect();
         self.add_comms(&mut rows, &mut frames);
         let of_side = |side: u8| {
             let rows = rows.iter().filter(move |row| row.0.side == side);

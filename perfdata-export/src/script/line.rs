@@ -4,6 +4,7 @@ use std::io::Write;
 
 use perfdata_core::intel_pt_samples::SynthesisedData;
 use perfdata_core::record::{Body, CpuMode, RegsAbi, Sample as SampleBody, SampleView};
+use perfdata_session::Sample;
 
 use super::bpf_output::push_bpf_output;
 use super::events::Event;
@@ -39,6 +40,14 @@ fn signed(id: u32) -> i64 {
     i64::from(id.cast_signed())
 }
 
+/// Returns all fields of a sample.
+fn decode(sample: &Sample<'_>) -> Result<Option<SampleBody>> {
+    Ok(match sample.record().decode()?.body {
+        Body::Sample(decoded) => Some(decoded),
+        _ => None,
+    })
+}
+
 impl<W: Write> PerfScript<W> {
     /// Appends the text of a sample: of its event, or of each counter that it contains.
     pub(super) fn sample_lines(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
@@ -46,29 +55,72 @@ impl<W: Write> PerfScript<W> {
         let Some(event) = self.events.get(number) else {
             return Ok(());
         };
-        let is_read = event.read.is_some();
-        let fields = self.shown.of(event.kind);
-        let decoded = match is_read || fields.has_any(DECODED) {
-            true => match sample.sample.record().decode()?.body {
-                Body::Sample(decoded) => Some(decoded),
-                _ => None,
-            },
+        let decoded = match event.read.is_some() || self.shown.of(event.kind).has_any(DECODED) {
+            true => decode(&sample.sample)?,
             false => None,
         };
         let decoded = decoded.as_ref();
-        let read = decoded.and_then(|decoded| decoded.read.as_ref());
-        let Some(read) = read.filter(|_| is_read) else {
-            let period = sample.sample.sample_view().period();
-            let period = period.unwrap_or(event.period);
-            self.line(sample, number, period, decoded);
-            return Ok(());
-        };
-        let recording = sample.sample.recording();
-        let tid = sample.sample.tid().map(|tid| tid.tid);
-        for (event, increase) in self.events.increases(recording, number, read, tid) {
-            self.line(sample, event, increase, decoded);
+        let period = sample.sample.sample_view().period();
+        let period = period.unwrap_or(event.period);
+        match self.increases(&sample.sample, decoded) {
+            Some(increases) => {
+                for (event, increase) in increases {
+                    self.line(sample, event, increase, decoded);
+                }
+            }
+            None => self.line(sample, number, period, decoded),
         }
         Ok(())
+    }
+
+    /// Follows a sample whose text is not wanted: the text of later ones depends on its counters, and on
+    /// widths.
+    pub(super) fn pass_lines(&mut self, sample: &Sample<'_>) -> Result<()> {
+        let number = sample.event();
+        let Some(event) = self.events.get(number) else {
+            return Ok(());
+        };
+        let shows_source = self.shown.of(event.kind).has(Set::DATA_SRC);
+        let is_decoded = event.read.is_some() || shows_source;
+        if !is_decoded && self.events.name_width.is_some() {
+            return Ok(());
+        }
+        let decoded = if is_decoded { decode(sample)? } else { None };
+        let lines = match self.increases(sample, decoded.as_ref()) {
+            Some(increases) => increases,
+            None => vec![(number, 0)],
+        };
+        for (number, _) in lines {
+            self.events.name_width();
+            let event = self.events.get(number);
+            let shows = |event: &Event| {
+                !event.is_branch && self.shown.of(event.kind).has(Set::DATA_SRC)
+            };
+            if let Some(source) = decoded.as_ref().and_then(|decoded| decoded.data_src)
+                && event.is_some_and(shows)
+            {
+                let len = self.text.len();
+                let width = &mut self.source_width;
+                push_data_source(&mut self.text, source, self.style.like, width);
+                self.text.truncate(len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the events whose counters a sample contains, each with its increase; `None` if samples of
+    /// its event contain none.
+    fn increases(
+        &mut self,
+        sample: &Sample<'_>,
+        decoded: Option<&SampleBody>,
+    ) -> Option<Vec<(usize, u64)>> {
+        let number = sample.event();
+        let is_read = self.events.get(number)?.read.is_some();
+        let read = decoded.filter(|_| is_read)?.read.as_ref()?;
+        let tid = sample.tid().map(|tid| tid.tid);
+        let recording = sample.recording();
+        Some(self.events.increases(recording, number, read, tid))
     }
 
     /// Appends the text of a sample of one event.

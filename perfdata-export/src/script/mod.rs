@@ -15,13 +15,14 @@ mod short_text;
 mod source_lines;
 mod trace_errors;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{Body, RecordType};
 
 use crate::error::{Error, Result};
+use crate::parts::{Made, SinkPart};
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::resolver::is_guest;
 use crate::tables::Tables;
@@ -30,6 +31,7 @@ use events::Events;
 pub use fields::{Fields, FieldsError};
 use fields::{Set, Shown};
 use lines::Lines;
+use perfdata_session::Sample;
 use perfdata_symbols::{Spelling, demangled_as};
 use perfdata_tracepoint::Like;
 use trace_errors::push_trace_error;
@@ -61,6 +63,8 @@ pub struct PerfScript<W> {
     lines: Lines,
     /// Width of the longest source of data so far.
     source_width: usize,
+    /// Size of the text at which it is written.
+    written_at: usize,
 }
 
 /// How samples are shown.
@@ -107,6 +111,7 @@ impl<W: Write> PerfScript<W> {
             names: Vec::new(),
             lines: Lines::default(),
             source_width: 0,
+            written_at: WRITTEN,
         }
     }
 
@@ -158,6 +163,13 @@ impl<W: Write> PerfScript<W> {
         self
     }
 
+    /// Takes over new events of the recording.
+    fn update_events(&mut self, sample: &Sample<'_>) -> Result<()> {
+        self.events
+            .update(sample.recording(), self.style, &mut self.shown)
+            .map_err(Error::Fields)
+    }
+
     /// Writes the text.
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(&self.text).map_err(Error::Output)?;
@@ -178,6 +190,27 @@ fn spelling(like: Like) -> Spelling {
 /// Returns whether branches are shown as addresses only, if fields of a set are `shown`.
 fn shown_as_addresses(shown: impl Fn(Set) -> bool) -> bool {
     shown(Set::BRSTACK) && !shown(Set::BRSTACKSYM.with(Set::BRSTACKOFF).with(Set::DSO))
+}
+
+impl SinkPart for PerfScript<io::Sink> {
+    fn pass(&mut self, sample: &Sample<'_>) -> Result<()> {
+        self.update_events(sample)?;
+        match is_guest(sample.mode()) {
+            true => Ok(()),
+            false => self.pass_lines(sample),
+        }
+    }
+
+    fn pass_record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        let len = self.text.len();
+        self.record(record)?;
+        self.text.truncate(len);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<Made> {
+        Some(Made::text(std::mem::take(&mut self.text)))
+    }
 }
 
 impl<W: Write> Sink for PerfScript<W> {
@@ -211,10 +244,7 @@ impl<W: Write> Sink for PerfScript<W> {
     }
 
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
-        let recording = sample.sample.recording();
-        self.events
-            .update(recording, self.style, &mut self.shown)
-            .map_err(Error::Fields)?;
+        self.update_events(&sample.sample)?;
         let new = sample.tables.functions().get(self.names.len()..);
         let spelling = spelling(self.style.like);
         for function in new.unwrap_or_default() {
@@ -230,10 +260,24 @@ impl<W: Write> Sink for PerfScript<W> {
             return Ok(());
         }
         self.sample_lines(sample)?;
-        if self.text.len() >= WRITTEN {
+        if self.text.len() >= self.written_at {
             self.flush()?;
         }
         Ok(())
+    }
+
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        let part = PerfScript {
+            style: self.style,
+            shown: self.shown.clone(),
+            written_at: usize::MAX,
+            ..PerfScript::new(io::sink(), self.style.like)
+        };
+        Some(Box::new(part))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        self.out.write_all(&made.into_text()).map_err(Error::Output)
     }
 
     fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {

@@ -1,0 +1,533 @@
+//! Exports in several threads: each resolves and formats a part of the samples.
+//!
+//! One thread reads the records and puts them into the order of time, in blocks. All others receive all
+//! blocks: they follow the threads and mappings in them, which is a small part of the work, and resolve the
+//! samples of the blocks that they take first. What they make of a block comes to the sink in the order of
+//! the blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::{io, panic, thread};
+
+use perfdata_core::Recording;
+use perfdata_core::read::{Limits, RecordRef, RecordSource};
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_session::{Delivery, Sample, Samples};
+use perfdata_symbols::Symbolizer;
+
+use crate::error::{Error, Result};
+use crate::flame_graph::NumberedSamples;
+use crate::folded::Folded;
+use crate::resolve::{Pass, Report, Sink, export_with, report};
+use crate::shared_symbols::SharedSymbols;
+use crate::tables::Tables;
+
+/// Size of the records of a block in bytes.
+const BLOCK: usize = 256 << 10;
+
+/// Number of blocks that wait for each thread.
+const WAITING: usize = 4;
+
+/// Maximum number of threads: each follows all records.
+const MOST_THREADS: usize = 16;
+
+/// Maximum size in bytes of all copies of the metadata of a stream, which a block has if they changed.
+const MOST_COPIED: u64 = 4 << 30;
+
+/// A sink for a part of the samples, in a thread of its own.
+pub trait SinkPart: Sink + Send {
+    /// Receives a sample of another part, in the order of time with those of this part.
+    ///
+    /// # Errors
+    /// The record is corrupt.
+    fn pass(&mut self, _sample: &Sample<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Receives a record of another part that is not a sample.
+    ///
+    /// # Errors
+    /// The record is corrupt.
+    fn pass_record(&mut self, _record: &RecordRef<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns what was made of the samples since the last call, if it precedes what other parts make of
+    /// later samples.
+    fn take(&mut self) -> Option<Made> {
+        None
+    }
+
+    /// Returns what was made of all samples whose order does not matter.
+    fn end(self: Box<Self>) -> Option<Made> {
+        None
+    }
+}
+
+/// What a part made of its samples.
+#[derive(Debug)]
+pub struct Made {
+    pub(crate) of: MadeOf,
+    /// The number of the part, from 0.
+    pub(crate) part: usize,
+    samples: u64,
+    rounds: u64,
+}
+
+/// What the sinks of this crate make of parts of the samples.
+#[derive(Debug)]
+pub(crate) enum MadeOf {
+    /// Nothing but the numbers of samples and rounds.
+    Nothing,
+    /// Text that precedes that of later samples.
+    Text(Vec<u8>),
+    /// Sums of stacks.
+    Folded(Box<Folded<io::Sink>>),
+    /// Samples of a flame graph that precede later ones.
+    FlameGraph(Vec<NumberedSamples>),
+}
+
+impl Made {
+    pub(crate) fn new(of: MadeOf) -> Self {
+        let (part, samples, rounds) = (0, 0, 0);
+        Made {
+            of,
+            part,
+            samples,
+            rounds,
+        }
+    }
+
+    /// Returns text that precedes that of later samples.
+    pub fn text(text: Vec<u8>) -> Self {
+        Made::new(MadeOf::Text(text))
+    }
+
+    /// Returns the [text](Self::text); empty if this is something else.
+    pub fn into_text(self) -> Vec<u8> {
+        match self.of {
+            MadeOf::Text(text) => text,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the number of rounds of `perf stat record`.
+    pub fn rounds(&self) -> u64 {
+        self.rounds
+    }
+}
+
+/// Records in the order of time.
+#[derive(Debug)]
+struct Block {
+    number: u64,
+    bytes: Vec<u8>,
+    /// Of each record its offset in the input, and where it ends in `bytes`.
+    places: Vec<(u64, usize)>,
+    recording: Arc<Recording>,
+    /// Whether there are no records after them.
+    is_last: bool,
+    /// Whether a thread resolves its samples.
+    is_taken: AtomicBool,
+}
+
+impl Block {
+    fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
+        let mut start = 0;
+        self.places.iter().map_while(move |&(offset, end)| {
+            let bytes = self.bytes.get(start..end)?;
+            start = end;
+            let record = RawRecord::first(bytes, self.recording.endian, offset).ok()?;
+            Some(RecordRef::new(record, &self.recording))
+        })
+    }
+}
+
+/// What resolves a part of the samples.
+struct Worker {
+    number: usize,
+    delivery: Delivery,
+    part: Box<dyn SinkPart>,
+    pass: Pass,
+    limits: Limits,
+    /// What was seen of the current block.
+    samples: u64,
+    rounds: u64,
+}
+
+impl Worker {
+    /// Processes the blocks until there are no more, or one of them has an error.
+    fn run(&mut self, blocks: &Receiver<Arc<Block>>, done: &Sender<(u64, Result<Made>)>) {
+        while let Ok(block) = blocks.recv() {
+            let is_own = !block.is_taken.swap(true, Ordering::Relaxed);
+            let result = self.see(&block, is_own);
+            let is_over = result.is_err();
+            if (is_own || is_over) && done.send((block.number, result)).is_err() || is_over {
+                return;
+            }
+        }
+    }
+
+    /// Processes a block. Returns what was made of it, if it is an own one.
+    fn see(&mut self, block: &Block, is_own: bool) -> Result<Made> {
+        (self.samples, self.rounds) = (0, 0);
+        self.delivery.set_own(is_own);
+        for record in block.records() {
+            self.waited(&block.recording, is_own)?;
+            self.record(record, is_own)?;
+        }
+        if block.is_last {
+            self.waited(&block.recording, is_own)?;
+            if self.delivery.end() {
+                self.waited(&block.recording, is_own)?;
+            }
+        }
+        let made = match is_own {
+            true => self.part.take(),
+            false => None,
+        };
+        let made = made.unwrap_or_else(|| Made::new(MadeOf::Nothing));
+        Ok(Made {
+            part: self.number,
+            samples: self.samples,
+            rounds: self.rounds,
+            ..made
+        })
+    }
+
+    fn record(&mut self, record: RecordRef<'_>, is_own: bool) -> Result<()> {
+        let part = self.part.as_mut();
+        if let Some(sample) = self.delivery.deliver(record)? {
+            self.samples = self.samples.saturating_add(1);
+            return sample_of(part, &mut self.pass, &self.limits, sample, is_own);
+        }
+        if record.kind == RecordType::SAMPLE {
+            return Ok(());
+        }
+        let is_round = record.kind == RecordType::STAT_ROUND;
+        self.rounds = self.rounds.saturating_add(u64::from(is_round));
+        match is_own {
+            true => part.record(&record),
+            false => part.pass_record(&record),
+        }
+    }
+
+    /// Processes the samples that no longer wait for their user callchains.
+    fn waited(&mut self, recording: &Recording, is_own: bool) -> Result<()> {
+        while self.delivery.has_waited() {
+            if let Some(sample) = self.delivery.waited(recording)? {
+                self.samples = self.samples.saturating_add(1);
+                let part = self.part.as_mut();
+                sample_of(part, &mut self.pass, &self.limits, sample, is_own)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Passes a sample to a part.
+#[inline]
+fn sample_of(
+    part: &mut dyn SinkPart,
+    pass: &mut Pass,
+    limits: &Limits,
+    sample: Sample<'_>,
+    is_own: bool,
+) -> Result<()> {
+    if !is_own {
+        pass.follow(&sample);
+        return part.pass(&sample);
+    }
+    pass.resolve(&sample, part.needs(), limits)?;
+    part.sample(&pass.resolved(sample))
+}
+
+/// Passes what is made of the blocks to the sink, in their order.
+struct Joined<'a> {
+    sink: &'a mut dyn Sink,
+    results: Receiver<(u64, Result<Made>)>,
+    early: BTreeMap<u64, Result<Made>>,
+    next: u64,
+}
+
+impl Joined<'_> {
+    /// Passes on what is known of the next blocks.
+    fn take(&mut self) -> Result<()> {
+        loop {
+            match self.results.try_recv() {
+                Ok((number, made)) => self.add(number, made)?,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    /// Passes on all that the threads still make.
+    fn finish(&mut self) -> Result<()> {
+        while let Ok((number, made)) = self.results.recv() {
+            self.add(number, made)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, number: u64, made: Result<Made>) -> Result<()> {
+        if number < self.next {
+            // Another thread than that whose block it was.
+            return made.map(drop);
+        }
+        if made.is_err() || !self.early.contains_key(&number) {
+            self.early.insert(number, made);
+        }
+        while let Some(made) = self.early.remove(&self.next) {
+            self.next = self.next.saturating_add(1);
+            self.sink.join(made?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends the records of a recording to all threads.
+struct Feed {
+    threads: Vec<SyncSender<Arc<Block>>>,
+    number: u64,
+    bytes: Vec<u8>,
+    places: Vec<(u64, usize)>,
+    /// The metadata for the records that wait.
+    recording: Arc<Recording>,
+    is_recording_old: bool,
+    /// Whether one of the records that wait needs its metadata.
+    has_events: bool,
+    copied: u64,
+}
+
+impl Feed {
+    fn new(recording: &Recording, threads: Vec<SyncSender<Arc<Block>>>) -> Self {
+        Feed {
+            threads,
+            number: 0,
+            bytes: Vec::with_capacity(BLOCK),
+            places: Vec::new(),
+            recording: Arc::new(recording.clone()),
+            is_recording_old: false,
+            has_events: false,
+            copied: 0,
+        }
+    }
+
+    /// Adds a record. Returns whether all threads are still there.
+    fn add(&mut self, record: &RecordRef<'_>) -> Result<bool> {
+        let recording = record.recording();
+        let is_metadata = record.kind.is_metadata() || record.kind == RecordType::HEADER_BUILD_ID;
+        self.is_recording_old |=
+            is_metadata || recording.events.len() != self.recording.events.len();
+        let mut is_complete = true;
+        if self.is_recording_old && (!is_metadata || self.has_events) {
+            if self.has_events {
+                is_complete = self.send(false);
+            }
+            if !is_metadata {
+                self.renew(recording)?;
+            }
+        }
+        self.has_events |= !is_metadata;
+        self.bytes.extend_from_slice(record.bytes);
+        self.places.push((record.offset, self.bytes.len()));
+        if self.bytes.len() >= BLOCK {
+            is_complete &= self.send(false);
+        }
+        Ok(is_complete)
+    }
+
+    /// Takes over the metadata.
+    #[cold]
+    fn renew(&mut self, recording: &Recording) -> Result<()> {
+        let features = recording.features.values().map(Vec::len);
+        let events = recording.events.len().saturating_mul(512);
+        let size = features.fold(events, usize::saturating_add);
+        self.copied = self.copied.saturating_add(size as u64);
+        if self.copied > MOST_COPIED {
+            return Err(Error::ChangesTooOften);
+        }
+        self.recording = Arc::new(recording.clone());
+        self.is_recording_old = false;
+        Ok(())
+    }
+
+    /// Sends the records that wait. Returns whether all threads received them.
+    fn send(&mut self, is_last: bool) -> bool {
+        let block = Arc::new(Block {
+            number: self.number,
+            bytes: std::mem::replace(&mut self.bytes, Vec::with_capacity(BLOCK)),
+            places: std::mem::take(&mut self.places),
+            recording: Arc::clone(&self.recording),
+            is_last,
+            is_taken: AtomicBool::new(false),
+        });
+        self.number = self.number.saturating_add(1);
+        self.has_events = false;
+        let sent = self.threads.iter().map(|thread| thread.send(Arc::clone(&block)));
+        sent.fold(true, |all, sent| all && sent.is_ok())
+    }
+}
+
+/// Passes all samples to `sink` as [`export`], but resolves and formats parts of them in up to `threads`
+/// threads, if the sink has [parts](Sink::part). The result is the same.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_in_parts<S: RecordSource>(
+    samples: &mut Samples<S>,
+    symbols: Option<Symbolizer>,
+    sink: &mut dyn Sink,
+    threads: usize,
+) -> Result<Report> {
+    let parts = parts_of(samples, sink, threads.min(MOST_THREADS))?;
+    let symbols = symbols.map(SharedSymbols::new);
+    if parts.is_empty() {
+        return export_with(samples, symbols, sink);
+    }
+    let limits = samples.session().limits();
+    let container = samples.source().container_layout().container();
+    let needs = sink.needs();
+    let symbols = symbols.map(|symbols| symbols.with_needs(needs));
+    let workers = (0..).zip(parts).map(|(number, (delivery, mut part))| {
+        part.begin(container);
+        Worker {
+            number,
+            delivery,
+            part,
+            pass: Pass::new(symbols.clone()).of_part(needs),
+            limits,
+            samples: 0,
+            rounds: 0,
+        }
+    });
+    let workers = run(samples, sink, workers)?;
+    if workers.is_empty() {
+        return export_with(samples, symbols, sink);
+    }
+    let mut passes = Vec::new();
+    let mut session = None;
+    for Worker {
+        delivery,
+        part,
+        pass,
+        ..
+    } in workers
+    {
+        if let Some(made) = part.end() {
+            sink.join(made)?;
+        }
+        session.get_or_insert(delivery);
+        passes.push(pass);
+    }
+    sink.finish(&Tables::default())?;
+    let session = session.as_ref().map_or(samples.session(), Delivery::session);
+    Ok(report(&passes, session, samples.recording()))
+}
+
+/// Returns what makes samples of all records and the sink, for each of several threads; none if the samples
+/// can only be processed in one.
+fn parts_of<S: RecordSource>(
+    samples: &Samples<S>,
+    sink: &dyn Sink,
+    threads: usize,
+) -> Result<Vec<(Delivery, Box<dyn SinkPart>)>> {
+    let mut parts = Vec::new();
+    while threads > 1 && parts.len() < threads {
+        let Some(part) = sink.part(threads) else {
+            return Ok(Vec::new());
+        };
+        let Some(delivery) = samples.another_delivery()? else {
+            return Ok(Vec::new());
+        };
+        parts.push((delivery, part));
+    }
+    Ok(parts)
+}
+
+/// Passes all records to the workers, each in a thread, and what they make to the sink. Returns the workers;
+/// none, and nothing was done, if no thread can be started.
+fn run<S: RecordSource>(
+    samples: &mut Samples<S>,
+    sink: &mut dyn Sink,
+    workers: impl Iterator<Item = Worker>,
+) -> Result<Vec<Worker>> {
+    thread::scope(|scope| {
+        let (done, results) = channel();
+        let (mut inputs, mut threads) = (Vec::new(), Vec::new());
+        for mut worker in workers {
+            let (give, blocks) = sync_channel(WAITING);
+            let done = done.clone();
+            let work = move || {
+                worker.run(&blocks, &done);
+                worker
+            };
+            match thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(thread) => {
+                    inputs.push(give);
+                    threads.push(thread);
+                }
+                // Fewer threads do the same.
+                Err(_) => break,
+            }
+        }
+        drop(done);
+        if threads.is_empty() {
+            return Ok(Vec::new());
+        }
+        sink.begin(samples.source().container_layout().container());
+        let feed = Feed::new(samples.recording(), inputs);
+        let joined = Joined {
+            sink,
+            results,
+            early: BTreeMap::new(),
+            next: 0,
+        };
+        let result = read(samples, feed, joined);
+        let workers = threads.into_iter().map(|thread| {
+            let worker = thread.join();
+            worker.unwrap_or_else(|panic| panic::resume_unwind(panic))
+        });
+        let workers = workers.collect();
+        result.map(|()| workers)
+    })
+}
+
+/// Reads all records. An error of a record precedes one of the input, which comes after it.
+fn read<S: RecordSource>(
+    samples: &mut Samples<S>,
+    mut feed: Feed,
+    mut joined: Joined<'_>,
+) -> Result<()> {
+    let end = loop {
+        let before = feed.number;
+        match samples.next_record() {
+            Ok(Some(record)) => match feed.add(&record) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            },
+            Ok(None) => {
+                feed.send(true);
+                break Ok(());
+            }
+            Err(error) => {
+                feed.send(false);
+                break Err(Error::Recording(error));
+            }
+        }
+        if feed.number > before {
+            joined.take()?;
+        }
+    };
+    drop(feed);
+    joined.finish()?;
+    end
+}
