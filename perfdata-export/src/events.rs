@@ -171,7 +171,10 @@ impl Events {
     /// Adds the events of another part of the samples. Returns the number of each of them.
     pub fn join(&mut self, part: Events) -> Vec<u32> {
         let numbers = part.list.into_iter().map(|event| {
-            let known = self.list.iter_mut().position(|known| known.name == event.name);
+            let known = self
+                .list
+                .iter_mut()
+                .position(|known| known.name == event.name);
             let at = known.unwrap_or(self.list.len());
             match self.list.get_mut(at) {
                 Some(known) => known.samples = known.samples.saturating_add(event.samples),

@@ -252,7 +252,9 @@ impl<W: Write> Folded<W> {
         let numbers: Vec<u32> = texts.map(|text| self.texts.intern(text)).collect();
         let number = |of_part: u32| {
             let at = usize::try_from(of_part).ok();
-            at.and_then(|at| numbers.get(at)).copied().unwrap_or(of_part)
+            at.and_then(|at| numbers.get(at))
+                .copied()
+                .unwrap_or(of_part)
         };
         let texts = &self.texts;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);

@@ -24,7 +24,7 @@ use crate::resolve::{Pass, Report, Sink, export_with, report};
 use crate::shared_symbols::SharedSymbols;
 use crate::tables::Tables;
 
-/// Size of the records of a block in bytes.
+/// Default size of the records of a block in bytes.
 const BLOCK: usize = 256 << 10;
 
 /// Number of blocks that wait for each thread.
@@ -294,6 +294,8 @@ impl Joined<'_> {
 
 /// Sends the records of a recording to all threads.
 struct Feed {
+    /// Size of the records at which they are sent.
+    block: usize,
     threads: Vec<SyncSender<Arc<Block>>>,
     number: u64,
     bytes: Vec<u8>,
@@ -307,11 +309,12 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(recording: &Recording, threads: Vec<SyncSender<Arc<Block>>>) -> Self {
+    fn new(recording: &Recording, threads: Vec<SyncSender<Arc<Block>>>, block: usize) -> Self {
         Feed {
+            block,
             threads,
             number: 0,
-            bytes: Vec::with_capacity(BLOCK),
+            bytes: Vec::new(),
             places: Vec::new(),
             recording: Arc::new(recording.clone()),
             is_recording_old: false,
@@ -338,7 +341,7 @@ impl Feed {
         self.has_events |= !is_metadata;
         self.bytes.extend_from_slice(record.bytes);
         self.places.push((record.offset, self.bytes.len()));
-        if self.bytes.len() >= BLOCK {
+        if self.bytes.len() >= self.block {
             is_complete &= self.send(false);
         }
         Ok(is_complete)
@@ -363,7 +366,7 @@ impl Feed {
     fn send(&mut self, is_last: bool) -> bool {
         let block = Arc::new(Block {
             number: self.number,
-            bytes: std::mem::replace(&mut self.bytes, Vec::with_capacity(BLOCK)),
+            bytes: std::mem::replace(&mut self.bytes, Vec::with_capacity(self.block)),
             places: std::mem::take(&mut self.places),
             recording: Arc::clone(&self.recording),
             is_last,
@@ -371,23 +374,50 @@ impl Feed {
         });
         self.number = self.number.saturating_add(1);
         self.has_events = false;
-        let sent = self.threads.iter().map(|thread| thread.send(Arc::clone(&block)));
+        let sent = self
+            .threads
+            .iter()
+            .map(|thread| thread.send(Arc::clone(&block)));
         sent.fold(true, |all, sent| all && sent.is_ok())
     }
 }
 
-/// Passes all samples to `sink` as [`export`], but resolves and formats parts of them in up to `threads`
-/// threads, if the sink has [parts](Sink::part). The result is the same.
+/// How an export is divided into parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    threads: usize,
+    block: usize,
+}
+
+impl Parts {
+    /// Returns one part for each of several threads, of which 16 are used at most.
+    pub fn new(threads: usize) -> Self {
+        Parts {
+            threads: threads.min(MOST_THREADS),
+            block: BLOCK,
+        }
+    }
+
+    /// Returns the same with the size of the records in bytes that a thread takes at once. The default is
+    /// 256 KiB.
+    #[must_use]
+    pub fn with_block(self, block: usize) -> Self {
+        Parts { block, ..self }
+    }
+}
+
+/// Passes all samples to `sink` as [`export`](crate::export), but resolves and formats parts of them in
+/// several threads, if the sink has [parts](Sink::part). The result is the same.
 ///
 /// # Errors
-/// As [`export`].
+/// As [`export`](crate::export), or the metadata of a stream changes too often.
 pub fn export_in_parts<S: RecordSource>(
     samples: &mut Samples<S>,
     symbols: Option<Symbolizer>,
     sink: &mut dyn Sink,
-    threads: usize,
+    how: Parts,
 ) -> Result<Report> {
-    let parts = parts_of(samples, sink, threads.min(MOST_THREADS))?;
+    let parts = parts_of(samples, sink, how.threads)?;
     let symbols = symbols.map(SharedSymbols::new);
     if parts.is_empty() {
         return export_with(samples, symbols, sink);
@@ -408,7 +438,7 @@ pub fn export_in_parts<S: RecordSource>(
             rounds: 0,
         }
     });
-    let workers = run(samples, sink, workers)?;
+    let workers = run(samples, sink, workers, how.block)?;
     if workers.is_empty() {
         return export_with(samples, symbols, sink);
     }
@@ -428,7 +458,9 @@ pub fn export_in_parts<S: RecordSource>(
         passes.push(pass);
     }
     sink.finish(&Tables::default())?;
-    let session = session.as_ref().map_or(samples.session(), Delivery::session);
+    let session = session
+        .as_ref()
+        .map_or(samples.session(), Delivery::session);
     Ok(report(&passes, session, samples.recording()))
 }
 
@@ -458,6 +490,7 @@ fn run<S: RecordSource>(
     samples: &mut Samples<S>,
     sink: &mut dyn Sink,
     workers: impl Iterator<Item = Worker>,
+    block: usize,
 ) -> Result<Vec<Worker>> {
     thread::scope(|scope| {
         let (done, results) = channel();
@@ -483,7 +516,7 @@ fn run<S: RecordSource>(
             return Ok(Vec::new());
         }
         sink.begin(samples.source().container_layout().container());
-        let feed = Feed::new(samples.recording(), inputs);
+        let feed = Feed::new(samples.recording(), inputs, block);
         let joined = Joined {
             sink,
             results,

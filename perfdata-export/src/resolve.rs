@@ -1,10 +1,10 @@
 //! The pass over the samples, and the interface of all formats.
 
+use perfdata_core::Recording;
 use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
-use perfdata_core::Recording;
 use perfdata_session::{MappingId, Sample, Samples, Session};
 use perfdata_symbols::{
     SearchedSources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo,
@@ -476,11 +476,7 @@ impl Pass {
 /// Passes the counters in a sample to `counters`, and appends their increases. Returns whether samples of
 /// the event contain any.
 #[inline]
-fn count(
-    sample: &Sample<'_>,
-    counters: &mut Counters,
-    increases: &mut Vec<(usize, u64)>,
-) -> bool {
+fn count(sample: &Sample<'_>, counters: &mut Counters, increases: &mut Vec<(usize, u64)>) -> bool {
     let attr = sample.attr();
     let Some(attr) = attr.filter(|attr| attr.sample_type.has(SampleType::READ)) else {
         return false;

@@ -65,6 +65,10 @@ pub struct Session {
     processes: Vec<ProcessId>,
     removed: RemovedThreads,
     dsos: Dsos,
+    /// When each DSO was mapped first, if the record has a time.
+    mapped: Vec<Option<u64>>,
+    /// The first moment of a record.
+    began: Option<u64>,
     spaces: AddressSpaces<Mapping>,
     /// The mappings that were hit.
     mappings: RefCell<Mappings>,
@@ -113,6 +117,8 @@ impl Session {
             processes: Vec::new(),
             removed: RemovedThreads::default(),
             dsos: Dsos::default(),
+            mapped: Vec::new(),
+            began: None,
             spaces: AddressSpaces::keeping_overlaid(),
             mappings: RefCell::default(),
             lookups: Lookups::default(),
@@ -223,6 +229,13 @@ impl Session {
     /// Returns a DSO.
     pub fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.dsos.list().get(id.index())
+    }
+
+    /// Returns when a DSO was mapped first, in nanoseconds on the recording's clock; the time of the first
+    /// record if it was mapped before. `None` if no record so far has a time.
+    pub fn mapped_at(&self, id: DsoId) -> Option<u64> {
+        let known = self.mapped.get(id.index()).copied().flatten();
+        known.or(self.began)
     }
 
     /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in the BUILD_ID

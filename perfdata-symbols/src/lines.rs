@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::is_moment;
 use perfdata_session::{DsoId, DsoKind, Frame, Sample};
 
 use crate::debug_info::DebugInfo;
@@ -195,7 +194,7 @@ impl Lines {
             build_id: frame.build_id(),
             pid: 0,
             start: mapping.map(|mapping| mapping.start),
-            time: sample.time().filter(|&time| is_moment(time)),
+            time: sample.session().mapped_at(frame.dso_id()?),
         };
         let mut object = LineObject {
             name: dso.name.clone(),

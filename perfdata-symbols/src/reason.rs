@@ -115,7 +115,8 @@ pub struct Unresolved {
     pub kind: DsoKind,
     /// Its build ID, if the recording contains it.
     pub build_id: Option<BuildId>,
-    /// Number of lookups without a name.
+    /// Number of addresses without a name. Up to 1,048,576 of all objects are counted once, further ones at
+    /// each lookup.
     pub lookups: u64,
     /// The reason.
     pub reason: Reason,

@@ -1,12 +1,12 @@
 //! The symbols of a recording: one table for each object, read at its first use.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_core::record::is_moment;
-use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Sample, Session};
+use perfdata_core::record::CpuMode;
+use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Mapping, Sample, Session};
 
 use crate::demangle::{Spelling, demangled};
 use crate::evidence::{Times, Verified};
@@ -46,8 +46,37 @@ struct Object {
     is_stripped: bool,
     /// The time of the last use.
     used: u64,
-    /// Number of lookups without a symbol.
+    /// Number of addresses without a symbol.
     missed: u64,
+}
+
+/// Maximum number of addresses that are counted once.
+const MOST_MISSED: usize = 1 << 20;
+
+/// An address of an object without a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Missed {
+    object: u32,
+    /// The mapping, unless it is a file: processes map files at different addresses.
+    mapping: Option<Mapping>,
+    position: u64,
+    mode: CpuMode,
+    is_return: bool,
+}
+
+impl Missed {
+    fn of(object: u32, frame: &Frame<'_>) -> Self {
+        let kind = frame.dso().map(|dso| dso.kind);
+        let is_file = matches!(kind, Some(DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32));
+        let offset = frame.offset().filter(|_| is_file);
+        Missed {
+            object,
+            mapping: frame.mapping().filter(|_| !is_file),
+            position: offset.unwrap_or(frame.address),
+            mode: frame.mode,
+            is_return: frame.is_return,
+        }
+    }
 }
 
 /// Where a symbol was found.
@@ -131,6 +160,8 @@ pub struct Symbolizer {
     unmapped: u64,
     /// The name of the last symbol.
     name: Vec<u8>,
+    /// Addresses without a symbol, which are counted once.
+    missed: HashSet<Missed, RandomState>,
     lines: Option<Lines>,
     has_inlines: bool,
     has_lines: bool,
@@ -152,6 +183,7 @@ impl Symbolizer {
             now: 0,
             unmapped: 0,
             name: Vec::new(),
+            missed: HashSet::default(),
         }
     }
 
@@ -282,30 +314,35 @@ impl Symbolizer {
                 build_id: frame.build_id(),
                 pid,
                 start: mapping.map(|mapping| mapping.start),
-                time: sample.time().filter(|&time| is_moment(time)),
+                time: sample.session().mapped_at(id),
             };
             self.read(at, &wanted, sample);
         }
         let now = self.now;
         let object = self.objects.get_mut(at)?;
         object.used = now;
-        let ObjectState::Known(symbols) = &object.state else {
-            object.missed = object.missed.saturating_add(1);
-            return None;
+        let found = match &object.state {
+            ObjectState::Known(symbols) => {
+                let address = match symbols.lookup {
+                    Lookup::Offset => frame.offset()?,
+                    Lookup::Address => frame.address,
+                    Lookup::Relocated(at) => frame.offset()?.wrapping_add(at),
+                };
+                let found = symbols.table.find(address);
+                found.map(|found| (found.index, address.wrapping_sub(found.start)))
+            }
+            _ => None,
         };
-        let address = match symbols.lookup {
-            Lookup::Offset => frame.offset()?,
-            Lookup::Address => frame.address,
-            Lookup::Relocated(at) => frame.offset()?.wrapping_add(at),
-        };
-        let Some(found) = symbols.table.find(address) else {
-            object.missed = object.missed.saturating_add(1);
+        let Some((index, offset)) = found else {
+            let missed = Missed::of(number, frame);
+            let is_new = self.missed.len() >= MOST_MISSED || self.missed.insert(missed);
+            object.missed = object.missed.saturating_add(u64::from(is_new));
             return None;
         };
         Some(SymbolPlace {
             object: number,
-            index: found.index,
-            offset: address.wrapping_sub(found.start),
+            index,
+            offset,
         })
     }
 
@@ -386,8 +423,8 @@ impl Symbolizer {
         lines.map(Lines::without_debug_info).unwrap_or_default()
     }
 
-    /// Returns the objects whose symbols are known, and why they are those of the recorded objects, in the
-    /// order in which they were hit. Objects that were dropped to make room for others are not listed.
+    /// Returns the objects whose symbols are known, and why they are those of the recorded objects, sorted
+    /// by their names. Objects that were dropped to make room for others are not listed.
     pub fn verified(&self) -> Vec<Verified> {
         let known = self
             .objects
@@ -399,7 +436,9 @@ impl Symbolizer {
                 }),
                 _ => None,
             });
-        known.collect()
+        let mut known: Vec<Verified> = known.collect();
+        known.sort_by(|one, other| one.name.cmp(&other.name));
+        known
     }
 
     /// Returns where symbols were searched.

@@ -76,10 +76,13 @@ struct RecordedMachine {
 }
 
 impl RecordedMachine {
-    /// Adds the objects of the DSOs that are new in a session at the time of a sample.
-    fn add_objects(&mut self, session: &Session, time: Option<u64>) {
-        let new = session.dsos().get(self.ids.len()..).unwrap_or_default();
-        for dso in new {
+    /// Adds the objects of the DSOs that are new in a session.
+    fn add_objects(&mut self, session: &Session) {
+        for number in session.dso_ids().skip(self.ids.len()) {
+            let Some(dso) = session.dso(number) else {
+                return;
+            };
+            let time = session.mapped_at(number);
             let build_id = session.build_id_table().find(dso);
             let id = is_object(dso).then(|| self.objects.add(dso.clone(), build_id, time));
             self.ids.push(id.flatten());
@@ -87,13 +90,13 @@ impl RecordedMachine {
     }
 
     /// Takes over what is new in `shared`, which is told the objects of the session first.
-    fn update(&mut self, shared: &UnwoundStacks, session: &Session, time: Option<u64>) {
+    fn update(&mut self, shared: &UnwoundStacks, session: &Session) {
         if self.ids.len() >= session.dsos().len() {
             return;
         }
         let mut shared = shared.locked();
         if let Some(known) = &mut shared.known {
-            known.add_objects(session, time);
+            known.add_objects(session);
             self.objects.follow(&known.objects);
             let new = known.ids.get(self.ids.len()..).unwrap_or_default();
             self.ids.extend_from_slice(new);
@@ -198,7 +201,7 @@ impl UserStacks {
             Ok(task) => task,
             Err(outcome) => return Some(outcome),
         };
-        known.update(result, sample.session(), sample.time());
+        known.update(result, sample.session());
         let maps = SampleMaps {
             sample,
             ids: &known.ids,

@@ -249,7 +249,8 @@ impl<W: Write> FlameGraph<W> {
     /// Adds samples of a part.
     fn add_samples(&mut self, part: usize, new: NumberedSamples) {
         if self.parts.len() <= part {
-            self.parts.resize_with(part.saturating_add(1), Numbers::default);
+            self.parts
+                .resize_with(part.saturating_add(1), Numbers::default);
         }
         if let Some(numbers) = self.parts.get_mut(part) {
             let frames = new.frames.iter();

@@ -55,7 +55,9 @@ impl StackList {
     /// Returns a stack; an empty one if there is none with this number.
     pub fn get(&self, number: u32) -> &[u32] {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let start = at
+            .checked_sub(1)
+            .map_or(Some(0), |before| self.ends.get(before).copied());
         let range = start.zip(self.ends.get(at).copied());
         let stack = range.and_then(|(start, end)| self.numbers.get(start..end));
         stack.unwrap_or_default()
@@ -185,7 +187,9 @@ impl Numbering {
         }
         let hash = self.hasher.hash_one(stack.as_slice());
         let stacks = &self.stacks;
-        let known = self.known.find(hash, |number| stacks.get(number) == stack.as_slice());
+        let known = self
+            .known
+            .find(hash, |number| stacks.get(number) == stack.as_slice());
         let number = known.unwrap_or_else(|| self.new_stack(hash, &stack));
         self.stack = stack;
         number

@@ -93,9 +93,8 @@ impl<W: Write> PerfScript<W> {
         for (number, _) in lines {
             self.events.name_width();
             let event = self.events.get(number);
-            let shows = |event: &Event| {
-                !event.is_branch && self.shown.of(event.kind).has(Set::DATA_SRC)
-            };
+            let shows =
+                |event: &Event| !event.is_branch && self.shown.of(event.kind).has(Set::DATA_SRC);
             if let Some(source) = decoded.as_ref().and_then(|decoded| decoded.data_src)
                 && event.is_some_and(shows)
             {

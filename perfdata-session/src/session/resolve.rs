@@ -3,7 +3,7 @@
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{CpuMode, RecordType, SampleView, Tid};
+use perfdata_core::record::{CpuMode, RecordType, SampleView, Tid, is_moment};
 use perfdata_core::{Recording, Result};
 
 use super::Session;
@@ -82,6 +82,9 @@ impl Session {
             .is_none_or(|known| known.of != self.news)
         {
             self.learn_name(record.recording(), event);
+        }
+        if self.began.is_none() {
+            self.began = sample_view.time().filter(|&time| is_moment(time));
         }
         let threads = self.threads.list().len();
         let thread = match sample_view.tid() {

@@ -7,7 +7,7 @@ use perfdata_core::Result;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
     Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Mmap, Mmap2, Namespace, Record, RecordType, Task,
-    Tid, is_known_time,
+    Tid, is_known_time, is_moment,
 };
 
 use super::{ENTRY, Session};
@@ -31,10 +31,14 @@ impl Session {
             return Ok(());
         }
         let decoded = record.decode()?;
+        let time = record.time().filter(|&time| is_known_time(time));
+        let moment = time.filter(|&time| is_moment(time));
+        self.began = self.began.or(moment);
         if let Some(change) = Change::of(&decoded) {
             self.change(change);
+            self.mapped.resize(self.dsos.list().len(), moment);
         }
-        self.apply(decoded, record.time().filter(|&time| is_known_time(time)));
+        self.apply(decoded, time);
         self.check().map_err(|error| error.at(record.offset))
     }
 

@@ -59,7 +59,7 @@ pub struct FrameObject<'a> {
     pub pid: u32,
     /// The first address of the mapping.
     pub start: Option<u64>,
-    /// The time of the sample.
+    /// When it was mapped.
     pub time: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Frames {
             build_id: frame.build_id(),
             pid: sample.thread().map_or(u32::MAX, |thread| thread.pid),
             start: mapping.map(|mapping| mapping.start),
-            time: sample.time(),
+            time: sample.session().mapped_at(frame.dso_id()?),
         })
     }
 

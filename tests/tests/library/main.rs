@@ -4,6 +4,7 @@ mod allocations;
 mod by_time;
 mod columns;
 mod export;
+mod export_parts;
 mod features;
 mod fixtures;
 mod generate;
