@@ -87,6 +87,29 @@ impl Locations {
             .get_or_insert_with(|| Self::push(&mut self.list, location))
     }
 
+    /// Returns the number of locations.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the locations after the first `count` ones with their lines; `None` for that of all
+    /// addresses that are [not mapped](Self::unmapped).
+    pub fn after(&self, count: usize) -> impl Iterator<Item = Option<(Location, Box<[Line]>)>> {
+        (count..self.list.len()).map(|at| {
+            let number = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
+            let location = *self
+                .list
+                .get(at)
+                .filter(|_| self.unmapped != Some(number))?;
+            let own = location.function.map(|function| (function, 0));
+            let lines = match self.lines.get(&number) {
+                Some(lines) => lines.clone(),
+                None => own.into_iter().collect(),
+            };
+            Some((location, lines))
+        })
+    }
+
     /// Returns the functions of the locations: those of the tables, and another one if there are
     /// addresses that are [not mapped](Self::unmapped).
     pub fn functions<'a>(&self, tables: &'a Tables) -> impl Iterator<Item = Cow<'a, Function>> {

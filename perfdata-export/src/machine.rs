@@ -4,7 +4,7 @@ use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 
 /// What is known about the machine. Unknown texts are empty.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Machine {
     pub host: Vec<u8>,
     pub release: Vec<u8>,

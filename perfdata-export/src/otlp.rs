@@ -12,7 +12,10 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::machine::Machine;
 use crate::message::{Message, varint};
+use crate::parts::{Made, SinkPart};
+use crate::process_names::NO_PID;
 use crate::profile::{Label, LabelValue, Profile};
+use crate::profile_parts::ProfilePart;
 use crate::resolve::{ResolvedSample, Sink};
 use crate::shown::Interned;
 use crate::spool::Spool;
@@ -24,9 +27,6 @@ const MOST_BYTES: u64 = (1 << 31) - 1;
 
 /// Size of the stacks that are remembered, in bytes. Beyond it, a stack may be in the table twice.
 const MOST_STACKS: usize = 64 << 20;
-
-/// The process ID of samples without one, and of threads that have ended.
-const NO_PID: u32 = u32::MAX;
 
 /// Writes a message `ProfilesData` of OpenTelemetry. It has the same encoding as
 /// `ExportProfilesServiceRequest`, which receivers expect.
@@ -47,8 +47,6 @@ const NO_PID: u32 = u32::MAX;
 pub struct Otlp<W: Write> {
     out: BufWriter<W>,
     profile: Profile,
-    /// The names of processes: that of the main thread, otherwise that of another thread.
-    processes: HashMap<u32, (Box<[u8]>, bool), RandomState>,
 }
 
 impl<W: Write> Otlp<W> {
@@ -56,8 +54,7 @@ impl<W: Write> Otlp<W> {
     pub fn new(out: W) -> Self {
         Otlp {
             out: BufWriter::new(out),
-            profile: Profile::with_labels(vec![Label::Pid]),
-            processes: HashMap::default(),
+            profile: Profile::with_labels(vec![Label::Pid]).with_processes(),
         }
     }
 
@@ -66,7 +63,7 @@ impl<W: Write> Otlp<W> {
     pub fn with_labels(self, mut labels: Vec<Label>) -> Self {
         labels.push(Label::Pid);
         Otlp {
-            profile: Profile::with_labels(labels),
+            profile: Profile::with_labels(labels).with_processes(),
             ..self
         }
     }
@@ -344,7 +341,8 @@ impl<W: Write> Otlp<W> {
             push_text(&mut text, name);
             text
         };
-        let name = self.processes.get(&pid).map(|(name, _)| shown(name));
+        let processes = self.profile.processes.as_ref();
+        let name = processes.and_then(|names| names.get(pid)).map(shown);
         let name = name.unwrap_or_default();
         let mut attributes = vec![
             ("service.name", name.clone()),
@@ -495,25 +493,20 @@ impl<W: Write> Otlp<W> {
 
 impl<W: Write> Sink for Otlp<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
-        let sample = &resolved.sample;
-        let tid = sample.tid();
-        let pid = tid.map_or(NO_PID, |tid| tid.pid);
-        let is_main = tid.is_some_and(|tid| tid.pid == tid.tid);
-        match self.processes.get_mut(&pid) {
-            Some((name, is_final)) => {
-                if (is_main || !*is_final) && **name != *sample.comm() {
-                    *name = sample.comm().into();
-                }
-                *is_final |= is_main;
-            }
-            None => {
-                self.processes.insert(pid, (sample.comm().into(), is_main));
-            }
-        }
         self.profile.add(resolved)
     }
 
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        Some(Box::new(ProfilePart::of(&self.profile)))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        self.profile.join(made)
+    }
+
     fn finish(&mut self, tables: &Tables) -> Result<()> {
+        let of_parts = self.profile.parts.tables.take();
+        let tables = of_parts.as_ref().unwrap_or(tables);
         let mut encoded = self.encode()?;
         // The strings of the profiles belong to the dictionary.
         let events = self.profile.events.list().len();

@@ -20,6 +20,7 @@ use perfdata_symbols::Symbolizer;
 use crate::error::{Error, Result};
 use crate::flame_graph::NumberedSamples;
 use crate::folded::Folded;
+use crate::profile_parts::ProfileSamples;
 use crate::resolve::{Pass, Report, Sink, export_with, report};
 use crate::shared_symbols::SharedSymbols;
 use crate::tables::Tables;
@@ -55,8 +56,8 @@ pub trait SinkPart: Sink + Send {
     }
 
     /// Returns what was made of the samples since the last call, if it precedes what other parts make of
-    /// later samples.
-    fn take(&mut self) -> Option<Made> {
+    /// later samples. `tables` has the functions and modules of the samples of this part.
+    fn take(&mut self, _tables: &Tables) -> Option<Made> {
         None
     }
 
@@ -87,6 +88,8 @@ pub(crate) enum MadeOf {
     Folded(Box<Folded<io::Sink>>),
     /// Samples of a flame graph that precede later ones.
     FlameGraph(Vec<NumberedSamples>),
+    /// Samples of a profile that precede later ones.
+    Profile(Vec<ProfileSamples>),
 }
 
 impl Made {
@@ -190,7 +193,7 @@ impl Worker {
             }
         }
         let made = match is_own {
-            true => self.part.take(),
+            true => self.part.take(&self.pass.resolver.tables),
             false => None,
         };
         let made = made.unwrap_or_else(|| Made::new(MadeOf::Nothing));
@@ -445,6 +448,7 @@ pub fn export_in_parts<S: RecordSource>(
     let mut passes = Vec::new();
     let mut session = None;
     for Worker {
+        number,
         delivery,
         part,
         pass,
@@ -452,7 +456,10 @@ pub fn export_in_parts<S: RecordSource>(
     } in workers
     {
         if let Some(made) = part.end() {
-            sink.join(made)?;
+            sink.join(Made {
+                part: number,
+                ..made
+            })?;
         }
         session.get_or_insert(delivery);
         passes.push(pass);

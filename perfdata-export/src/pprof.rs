@@ -8,7 +8,9 @@ use flate2::write::GzEncoder;
 use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::message::{Message, varint};
+use crate::parts::{Made, SinkPart};
 use crate::profile::{Label, LabelValue, Profile};
+use crate::profile_parts::ProfilePart;
 use crate::resolve::{ResolvedSample, Sink};
 use crate::tables::Tables;
 
@@ -259,7 +261,17 @@ impl<W: Write> Sink for Pprof<W> {
         self.profile.add(sample)
     }
 
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        Some(Box::new(ProfilePart::of(&self.profile)))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        self.profile.join(made)
+    }
+
     fn finish(&mut self, tables: &Tables) -> Result<()> {
+        let of_parts = self.profile.parts.tables.take();
+        let tables = of_parts.as_ref().unwrap_or(tables);
         let events = self.profile.sort_events();
         self.write_types()?;
         self.write_samples(&events)?;

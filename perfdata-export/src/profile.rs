@@ -5,13 +5,15 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
-use perfdata_session::{CommId, DsoKind, MappingId, Sample, Session};
+use perfdata_session::{CommId, DsoKind, Mapping, MappingId, Sample, Session};
 
 use crate::counts::{Counts, line};
 use crate::error::Result;
-use crate::events::Events;
+use crate::events::{Counted, Events};
 use crate::locations::{Location, Locations};
 use crate::machine::Machine;
+use crate::process_names::ProcessNames;
+use crate::profile_parts::ProfileParts;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
 use crate::shown::Interned;
 use crate::tables::{Module, ModuleId};
@@ -59,6 +61,11 @@ impl Label {
         }
     }
 
+    /// Returns whether values are the numbers of strings.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Label::Comm | Label::Cgroup | Label::Mode)
+    }
+
     /// Returns the number that represents a missing value: -1 is also the ID of a thread that has
     /// ended, and 0 is the number of the empty string.
     fn missing(self) -> u32 {
@@ -94,12 +101,31 @@ type MappingKey = (Option<ModuleId>, Option<MappingId>);
 #[derive(Debug)]
 pub(crate) struct ProfileMapping {
     pub module: Option<ModuleId>,
+    pub mapping: Option<Mapping>,
     pub start: u64,
     pub end: u64,
     pub offset: u64,
     pub has_functions: bool,
     pub has_lines: bool,
     pub has_inlined: bool,
+}
+
+impl ProfileMapping {
+    /// Returns a mapping that has no locations yet.
+    pub fn new(module: Option<ModuleId>, mapping: Option<Mapping>) -> Self {
+        let numbers = mapping.map(|mapping| (mapping.start, mapping.end, mapping.pgoff));
+        let (start, end, offset) = numbers.unwrap_or_default();
+        ProfileMapping {
+            module,
+            mapping,
+            start,
+            end,
+            offset,
+            has_functions: false,
+            has_lines: false,
+            has_inlined: false,
+        }
+    }
 }
 
 /// The table of strings. Number 0 is the empty one.
@@ -143,11 +169,16 @@ pub(crate) struct Profile {
     others: HashSet<(ModuleId, CommId), RandomState>,
     /// The last number of each mapping and its module.
     mapping_numbers: Vec<Option<(ModuleId, u32)>>,
+    /// What was added of parts of the samples.
+    pub(crate) parts: ProfileParts,
+    /// The names of processes, if they are needed.
+    pub processes: Option<ProcessNames>,
     /// The weight of the first sample of each event.
     pub periods: Vec<Option<u64>>,
     pub first_time: Option<u64>,
     pub last_time: u64,
-    stack: Vec<u32>,
+    /// The numbers of the last sample.
+    pub(crate) stack: Vec<u32>,
 }
 
 impl Profile {
@@ -169,6 +200,15 @@ impl Profile {
         }
     }
 
+    /// Returns the profile with the names of processes.
+    #[must_use]
+    pub fn with_processes(self) -> Self {
+        Profile {
+            processes: Some(ProcessNames::default()),
+            ..self
+        }
+    }
+
     /// Returns the time of day of the first sample in nanoseconds since 1970, if it is known.
     pub fn start(&self) -> Option<u64> {
         self.machine.as_ref()?.time_of_day(self.first_time?)
@@ -182,12 +222,35 @@ impl Profile {
 
     /// Adds a sample. Samples of dummy events are skipped.
     pub fn add(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        let Some(counted) = self.stack(resolved)? else {
+            return Ok(());
+        };
+        let mut stack = std::mem::take(&mut self.stack);
+        for (event, weight) in counted {
+            self.count(&mut stack, event, weight)?;
+        }
+        self.stack = stack;
+        Ok(())
+    }
+
+    /// Adds a weight to the sum of a stack, whose first number is that of its event.
+    pub(crate) fn count(&mut self, stack: &mut [u32], event: u32, weight: u64) -> Result<()> {
+        self.begin(stack, event, weight);
+        self.counts.add(stack, weight, line)
+    }
+
+    /// Sets the numbers of a sample, of which the first one is that of an event, and returns what it
+    /// counts; `None` for samples of dummy events.
+    pub(crate) fn stack(&mut self, resolved: &ResolvedSample<'_>) -> Result<Option<Counted>> {
         let sample = &resolved.sample;
         self.machine
             .get_or_insert_with(|| Machine::of(sample.recording()));
+        if let Some(processes) = &mut self.processes {
+            processes.see(sample);
+        }
         let counted = self.events.counted(resolved);
         if counted.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(time) = sample.time() {
             let first = self.first_time.get_or_insert(time);
@@ -223,12 +286,8 @@ impl Profile {
             let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
             stack.push(self.locations.number(location, lines));
         }
-        for (event, weight) in counted {
-            self.begin(&mut stack, event, weight);
-            self.counts.add(&stack, weight, line)?;
-        }
         self.stack = stack;
-        Ok(())
+        Ok(Some(counted))
     }
 
     /// Sets the event of a stack, whose number is the first one.
@@ -322,17 +381,8 @@ impl Profile {
             Some(&known) => known,
             None => {
                 let mapping = frame.mapping.and_then(|id| session.mapping(id));
-                let numbers = mapping.map(|mapping| (mapping.start, mapping.end, mapping.pgoff));
-                let (start, end, offset) = numbers.unwrap_or_default();
-                self.mappings.push(ProfileMapping {
-                    module: frame.module,
-                    start,
-                    end,
-                    offset,
-                    has_functions: false,
-                    has_lines: false,
-                    has_inlined: false,
-                });
+                self.mappings
+                    .push(ProfileMapping::new(frame.module, mapping));
                 let number = u32::try_from(self.mappings.len()).unwrap_or(u32::MAX);
                 self.mapping_ids.insert(key, number);
                 number

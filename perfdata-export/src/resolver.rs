@@ -15,6 +15,7 @@ use crate::places::PlaceId;
 use crate::positions::{Base, MOST_WITHIN, Place, Within};
 use crate::resolve::ResolvedFrame;
 use crate::shared_symbols::SharedSymbols;
+use crate::table_entries::ModuleKey;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
 
 /// Default maximum number of addresses whose functions are remembered.
@@ -384,11 +385,13 @@ impl Resolver {
                     Within::Process(_, pid) => pid.filter(|_| has_list(dso, &mapping)),
                     Within::Mapping(_) | Within::File(_) => None,
                 };
-                let module = self.tables.module_of((mapping.dso, pid), || Module {
-                    name: shown_name(dso, pid),
-                    kind: dso.kind,
-                    build_id: frame.build_id(),
-                });
+                let module = self
+                    .tables
+                    .module_of(ModuleKey::Dso(mapping.dso, pid), || Module {
+                        name: shown_name(dso, pid),
+                        kind: dso.kind,
+                        build_id: frame.build_id(),
+                    });
                 self.within_modules.push(module);
                 self.withins.insert(within, number);
                 number

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use perfdata_core::read::Limits;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{BuildId, DsoId, DsoKind};
+use perfdata_session::{BuildId, DsoKind};
 use perfdata_symbols::{SourceFrame, demangled, demangled_without_parameters};
 
 use crate::error::Result;
 use crate::resolve::ResolvedFrame;
+use crate::table_entries::{FunctionKey, ModuleKey};
 
 /// How a frame without a function and a module is named, in all formats that name it.
 pub(crate) const UNKNOWN: &str = "[unknown]";
@@ -108,9 +109,9 @@ pub struct Tables {
     modules: Vec<Module>,
     function_ids: HashMap<SymbolKey, FunctionId, RandomState>,
     inlined_ids: HashMap<InlinedKey, FunctionId, RandomState>,
-    module_ids: HashMap<(DsoId, Option<u32>), ModuleId, RandomState>,
-    guest: Option<ModuleId>,
-    guest_kernel: Option<ModuleId>,
+    module_ids: HashMap<ModuleKey, ModuleId, RandomState>,
+    function_keys: Vec<FunctionKey>,
+    module_keys: Vec<ModuleKey>,
     held: usize,
     /// Changes when the numbers of places start again.
     pub(crate) epoch: u32,
@@ -121,7 +122,7 @@ pub struct Tables {
 pub(crate) type SymbolKey = ((u32, u32), Option<Arc<[u8]>>);
 
 /// The module, name and source file of an inlined function.
-type InlinedKey = (ModuleId, Arc<[u8]>, Option<Arc<[u8]>>);
+pub(crate) type InlinedKey = (ModuleId, Arc<[u8]>, Option<Arc<[u8]>>);
 
 /// Approximate size of an entry in bytes, without its names.
 const ENTRY: usize = 96;
@@ -188,9 +189,8 @@ impl Tables {
         if let Some(&id) = self.function_ids.get(&key) {
             return Some(id);
         }
-        let id = self.add(make()?);
-        self.function_ids.insert(key, id);
-        Some(id)
+        let function = make()?;
+        Some(self.keyed_function(FunctionKey::Symbol(key), || function))
     }
 
     /// Returns the number of an inlined function, if its name is known.
@@ -200,37 +200,46 @@ impl Tables {
         frame: &SourceFrame,
     ) -> Option<FunctionId> {
         let name = frame.function.clone()?;
-        let key = (module, name, frame.file.clone());
-        if let Some(&id) = self.inlined_ids.get(&key) {
-            return Some(id);
-        }
-        let id = self.add(Function {
-            name: demangled(&key.1).as_ref().into(),
-            system_name: key.1.as_ref().into(),
+        let key = (module, name.clone(), frame.file.clone());
+        let make = || Function {
+            name: demangled(&name).as_ref().into(),
+            system_name: name.as_ref().into(),
             file: frame.file.clone(),
             start_line: frame.start_line,
             is_in_symtab: false,
-        });
-        self.inlined_ids.insert(key, id);
-        Some(id)
+        };
+        Some(self.keyed_function(FunctionKey::Inlined(key), make))
     }
 
-    fn add(&mut self, function: Function) -> FunctionId {
+    /// Returns the number of a function, which `make` creates if it is new.
+    pub(crate) fn keyed_function(
+        &mut self,
+        key: FunctionKey,
+        make: impl FnOnce() -> Function,
+    ) -> FunctionId {
+        let known = match &key {
+            FunctionKey::Symbol(key) => self.function_ids.get(key),
+            FunctionKey::Inlined(key) => self.inlined_ids.get(key),
+        };
+        if let Some(&id) = known {
+            return id;
+        }
+        let function = make();
         let file = function.file.as_ref().map_or(0, |file| file.len());
         let sizes = [function.name.len(), function.system_name.len(), file, ENTRY];
         self.held = sizes.into_iter().fold(self.held, usize::saturating_add);
         let id = FunctionId(u32::try_from(self.functions.len()).unwrap_or(u32::MAX));
         self.functions.push(function);
+        self.function_keys.push(key.clone());
+        match key {
+            FunctionKey::Symbol(key) => self.function_ids.insert(key, id),
+            FunctionKey::Inlined(key) => self.inlined_ids.insert(key, id),
+        };
         id
     }
 
-    /// Returns the number of a module, which `make` creates if it is new. Generated code belongs to
-    /// a process.
-    pub(crate) fn module_of(
-        &mut self,
-        key: (DsoId, Option<u32>),
-        make: impl FnOnce() -> Module,
-    ) -> ModuleId {
+    /// Returns the number of a module, which `make` creates if it is new.
+    pub(crate) fn module_of(&mut self, key: ModuleKey, make: impl FnOnce() -> Module) -> ModuleId {
         if let Some(&id) = self.module_ids.get(&key) {
             return id;
         }
@@ -241,6 +250,7 @@ impl Tables {
             .saturating_add(ENTRY);
         let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
         self.modules.push(module);
+        self.module_keys.push(key);
         self.module_ids.insert(key, id);
         id
     }
@@ -248,26 +258,25 @@ impl Tables {
     /// Returns the number of the module for the code of a guest, of which the recording contains no
     /// mappings.
     pub(crate) fn guest(&mut self, mode: CpuMode) -> ModuleId {
-        let is_kernel = mode == CpuMode::GUEST_KERNEL;
-        let known = match is_kernel {
-            true => &mut self.guest_kernel,
-            false => &mut self.guest,
+        let (key, name, kind) = match mode == CpuMode::GUEST_KERNEL {
+            true => (ModuleKey::GuestKernel, GUEST_KERNEL, DsoKind::Kernel),
+            false => (ModuleKey::Guest, GUEST, DsoKind::File),
         };
-        if let Some(id) = *known {
-            return id;
-        }
-        let (name, kind) = match is_kernel {
-            true => (GUEST_KERNEL, DsoKind::Kernel),
-            false => (GUEST, DsoKind::File),
-        };
-        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
-        *known = Some(id);
-        self.modules.push(Module {
+        self.module_of(key, || Module {
             name: name.as_bytes().into(),
             kind,
             build_id: None,
-        });
-        id
+        })
+    }
+
+    /// Returns all functions with what they are.
+    pub(crate) fn keyed_functions(&self) -> impl Iterator<Item = (&FunctionKey, &Function)> {
+        self.function_keys.iter().zip(&self.functions)
+    }
+
+    /// Returns all modules with what they are.
+    pub(crate) fn keyed_modules(&self) -> impl Iterator<Item = (&ModuleKey, &Module)> {
+        self.module_keys.iter().zip(&self.modules)
     }
 
     /// Checks the size of the tables.

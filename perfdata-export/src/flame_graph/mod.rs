@@ -349,7 +349,7 @@ impl Sink for FlameGraphPart {
 }
 
 impl SinkPart for FlameGraphPart {
-    fn take(&mut self) -> Option<Made> {
+    fn take(&mut self, _: &Tables) -> Option<Made> {
         Some(Made::new(MadeOf::FlameGraph(self.0.take())))
     }
 }

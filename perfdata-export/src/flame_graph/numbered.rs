@@ -14,6 +14,7 @@ use crate::hash_index::HashIndex;
 use crate::places::Places;
 use crate::resolve::ResolvedSample;
 use crate::shown::{Shown, ShownFrames};
+use crate::stack_list::StackList;
 
 /// Maximum of all numbers of frames in stacks, after which stacks are numbered from 0 again.
 const MOST_NUMBERS: usize = 1 << 22;
@@ -35,53 +36,6 @@ pub(super) struct NumberedSample {
     pub weight: u64,
     /// Whether the sample counts no more events.
     pub is_last: bool,
-}
-
-/// Numbers of frames, several times, in one list.
-#[derive(Debug, Default)]
-pub(super) struct StackList {
-    numbers: Vec<u32>,
-    ends: Vec<usize>,
-}
-
-impl StackList {
-    /// Adds a stack, and returns its number.
-    pub fn push(&mut self, stack: impl Iterator<Item = u32>) -> u32 {
-        self.numbers.extend(stack);
-        self.ends.push(self.numbers.len());
-        u32::try_from(self.ends.len().saturating_sub(1)).unwrap_or(u32::MAX)
-    }
-
-    /// Returns a stack; an empty one if there is none with this number.
-    pub fn get(&self, number: u32) -> &[u32] {
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let start = at
-            .checked_sub(1)
-            .map_or(Some(0), |before| self.ends.get(before).copied());
-        let range = start.zip(self.ends.get(at).copied());
-        let stack = range.and_then(|(start, end)| self.numbers.get(start..end));
-        stack.unwrap_or_default()
-    }
-
-    /// Returns all stacks.
-    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
-        (0..).map(|number| self.get(number)).take(self.ends.len())
-    }
-
-    /// Returns the number of stacks.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Returns the number of all numbers.
-    fn size(&self) -> usize {
-        self.numbers.len()
-    }
-
-    pub fn clear(&mut self) {
-        self.numbers.clear();
-        self.ends.clear();
-    }
 }
 
 /// Samples, and what is new in them.

@@ -208,7 +208,7 @@ impl SinkPart for PerfScript<io::Sink> {
         Ok(())
     }
 
-    fn take(&mut self) -> Option<Made> {
+    fn take(&mut self, _: &Tables) -> Option<Made> {
         Some(Made::text(std::mem::take(&mut self.text)))
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use perfdata_core::read::{Options, RecordingReader};
 use perfdata_export::{
-    Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Parts, PerfScript, Pprof, Root, Sink,
-    Sources, Symbolizer, export_in_parts,
+    Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, Parts, PerfScript, Pprof, Root,
+    Sink, Sources, Symbolizer, export_in_parts,
 };
 use perfdata_session::Samples;
 use perfdata_tests::recordings;
@@ -114,5 +114,7 @@ fn fields_of_perf_script_do_not_depend_on_the_threads() {
 
 #[test]
 fn profiles_do_not_depend_on_the_threads() {
+    check(&|out| Box::new(Pprof::new(out)));
     check(&|out| Box::new(Pprof::new(out).with_labels(Label::ALL.to_vec())));
+    check(&|out| Box::new(Otlp::new(out).with_labels(Label::ALL.to_vec())));
 }
