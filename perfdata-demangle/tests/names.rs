@@ -183,7 +183,8 @@ fn time_and_text_are_bounded() {
             assert!(text.is_none_or(|text| text.len() <= MAX_TEXT));
             let time = start.elapsed();
             let name = &bomb[..bomb.len().min(60)];
-            assert!(time.as_secs() < 2, "{name}… takes {time:?}");
+            // Without a bound it takes hours; an emulated machine takes seconds.
+            assert!(time.as_secs() < 60, "{name}… takes {time:?}");
         }
     }
     let long = format!("_Z{}{}", MAX_MANGLED, "a".repeat(MAX_MANGLED));

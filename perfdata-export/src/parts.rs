@@ -23,6 +23,7 @@ use crate::folded::Folded;
 use crate::profile_parts::ProfileSamples;
 use crate::resolve::{Pass, Report, Sink, export_with, report};
 use crate::shared_symbols::SharedSymbols;
+use crate::speedscope::SpeedscopeSamples;
 use crate::tables::Tables;
 
 /// Default size of the records of a block in bytes.
@@ -33,6 +34,9 @@ const WAITING: usize = 4;
 
 /// Maximum number of threads: each follows all records.
 const MOST_THREADS: usize = 16;
+
+/// Number of blocks after which it is known how many threads are of use.
+const TRIED: u64 = 8;
 
 /// Maximum size in bytes of all copies of the metadata of a stream, which a block has if they changed.
 const MOST_COPIED: u64 = 4 << 30;
@@ -88,6 +92,8 @@ pub(crate) enum MadeOf {
     Folded(Box<Folded<io::Sink>>),
     /// Samples of a flame graph that precede later ones.
     FlameGraph(Vec<NumberedSamples>),
+    /// Samples for speedscope that precede later ones.
+    Speedscope(Box<SpeedscopeSamples>),
     /// Samples of a profile that precede later ones.
     Profile(Vec<ProfileSamples>),
 }
@@ -309,6 +315,9 @@ struct Feed {
     /// Whether one of the records that wait needs its metadata.
     has_events: bool,
     copied: u64,
+    /// Number of samples, and of other records.
+    samples: usize,
+    others: usize,
 }
 
 impl Feed {
@@ -323,6 +332,8 @@ impl Feed {
             is_recording_old: false,
             has_events: false,
             copied: 0,
+            samples: 0,
+            others: 0,
         }
     }
 
@@ -342,6 +353,11 @@ impl Feed {
             }
         }
         self.has_events |= !is_metadata;
+        let count = match record.kind {
+            RecordType::SAMPLE => &mut self.samples,
+            _ => &mut self.others,
+        };
+        *count = count.saturating_add(1);
         self.bytes.extend_from_slice(record.bytes);
         self.places.push((record.offset, self.bytes.len()));
         if self.bytes.len() >= self.block {
@@ -377,6 +393,12 @@ impl Feed {
         });
         self.number = self.number.saturating_add(1);
         self.has_events = false;
+        if self.number == TRIED {
+            // Every thread has to process all records that are not samples.
+            let useful = self.samples.checked_div(self.others);
+            self.threads
+                .truncate(useful.map_or(MOST_THREADS, |useful| useful.saturating_add(1)));
+        }
         let sent = self
             .threads
             .iter()
@@ -570,4 +592,80 @@ fn read<S: RecordSource>(
     drop(feed);
     joined.finish()?;
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata_core::Endian;
+    use perfdata_core::feature::FeatureId;
+
+    use super::*;
+
+    /// Returns a record that consists of its header.
+    fn header(kind: RecordType) -> Vec<u8> {
+        let kind = kind.0.to_le_bytes();
+        [&kind[..], &[0, 0, 8, 0]].concat()
+    }
+
+    /// Adds a record of a type to the feed.
+    fn add(feed: &mut Feed, kind: RecordType) -> Result<bool> {
+        let bytes = header(kind);
+        let recording = Recording::new(Endian::Little);
+        let raw = RawRecord::first(&bytes, Endian::Little, 0).unwrap();
+        feed.add(&RecordRef::new(raw, &recording))
+    }
+
+    fn feed(threads: usize, block: usize) -> (Feed, Vec<Receiver<Arc<Block>>>) {
+        let (inputs, outputs) = (0..threads).map(|_| sync_channel(100)).unzip();
+        let recording = Recording::new(Endian::Little);
+        (Feed::new(&recording, inputs, block), outputs)
+    }
+
+    #[test]
+    fn a_block_has_the_metadata_of_its_records() {
+        let (mut feed, outputs) = feed(1, 1000);
+        let kinds = [
+            RecordType::HEADER_ATTR,
+            RecordType::HEADER_ATTR,
+            RecordType::SAMPLE,
+            RecordType::SAMPLE,
+            RecordType::HEADER_ATTR,
+            RecordType::COMM,
+        ];
+        for kind in kinds {
+            assert!(add(&mut feed, kind).unwrap());
+        }
+        assert!(feed.send(true));
+        drop(feed);
+        let blocks = outputs[0].iter();
+        let blocks = blocks.map(|block| (block.records().count(), block.is_last));
+        assert_eq!(blocks.collect::<Vec<_>>(), [(4, false), (2, true)]);
+    }
+
+    #[test]
+    fn metadata_that_change_always_are_an_error() {
+        let (mut feed, _outputs) = feed(1, 1000);
+        feed.copied = MOST_COPIED;
+        assert!(add(&mut feed, RecordType::HEADER_ATTR).unwrap());
+        let mut recording = Recording::new(Endian::Little);
+        recording.features.insert(FeatureId::HOSTNAME, vec![0]);
+        let error = feed.renew(&recording).unwrap_err();
+        assert!(matches!(error, Error::ChangesTooOften));
+    }
+
+    #[test]
+    fn threads_that_would_only_follow_are_not_used() {
+        for (others, threads) in [(1, 4), (2, 2), (9, 1)] {
+            let (mut feed, _outputs) = feed(4, 8);
+            for number in 0..TRIED * 2 {
+                let is_sample = others == 1 && number % 4 > 0 || others == 2 && number % 2 > 0;
+                let kind = match is_sample {
+                    true => RecordType::SAMPLE,
+                    false => RecordType::COMM,
+                };
+                assert!(add(&mut feed, kind).unwrap());
+            }
+            assert_eq!(feed.threads.len(), threads, "{others}");
+        }
+    }
 }

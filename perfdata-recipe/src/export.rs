@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use perfdata_convert::error::{Error, Result};
+use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Input;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{self, Converted};
@@ -339,6 +339,9 @@ pub fn failed(error: perfdata_export::Error, path: &Path) -> Error {
         perfdata_export::Error::Recording(error) => Error::Read(error),
         perfdata_export::Error::Output(error) => Error::io(path)(error),
         perfdata_export::Error::Temporary(error) => Error::io("a temporary file")(error),
+        error @ perfdata_export::Error::ChangesTooOften => {
+            Error::Refused(error.to_string()).with_step(Step::Other("--threads 1".into()))
+        }
         other => Error::Refused(other.to_string()),
     }
 }

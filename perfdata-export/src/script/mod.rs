@@ -10,7 +10,7 @@ mod frames;
 mod line;
 mod lines;
 mod memory;
-mod numbers;
+pub(crate) mod numbers;
 mod short_text;
 mod source_lines;
 mod trace_errors;

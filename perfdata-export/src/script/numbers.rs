@@ -101,7 +101,7 @@ const fn hex_digits(number: u32) -> [u8; 8] {
 }
 
 /// Appends a number as `%WIDTHu`.
-pub(super) fn push_number(out: &mut Vec<u8>, number: u64, width: usize) {
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u64, width: usize) {
     out.extend_from_slice(Digits::decimal(number, b' ').padded(width));
 }
 

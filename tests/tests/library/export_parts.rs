@@ -6,7 +6,7 @@ use std::path::Path;
 use perfdata_core::read::{Options, RecordingReader};
 use perfdata_export::{
     Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, Parts, PerfScript, Pprof, Root,
-    Sink, Sources, Symbolizer, export_in_parts,
+    Sink, Sources, Speedscope, Symbolizer, export_in_parts,
 };
 use perfdata_session::Samples;
 use perfdata_tests::recordings;
@@ -110,6 +110,11 @@ fn fields_of_perf_script_do_not_depend_on_the_threads() {
         let fields: Fields = fields.parse().expect("fields");
         check(&move |out| Box::new(PerfScript::new(out, Like::Perf7_2).with_fields(&fields)));
     }
+}
+
+#[test]
+fn speedscope_does_not_depend_on_the_threads() {
+    check(&|out| Box::new(Speedscope::new(out, b"name")));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Files of [speedscope](https://www.speedscope.app/file-format-schema.json).
 
+mod numbered;
+
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -9,10 +11,15 @@ use perfdata_session::ThreadId;
 use crate::error::{Error, Result};
 use crate::events::{Event, Events};
 use crate::json;
-use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
+use crate::parts::{Made, MadeOf, SinkPart};
+use crate::resolve::{ResolvedSample, Sink};
+use crate::script::numbers::push_number;
 use crate::shown::Interned;
 use crate::spool::Spool;
+use crate::table_entries::TableNumbers;
 use crate::tables::{FunctionId, ModuleId, Tables};
+pub(crate) use numbered::SpeedscopeSamples;
+use numbered::{Numbering, SpeedscopePart};
 
 /// Writes a JSON file for speedscope.
 ///
@@ -34,8 +41,24 @@ pub struct Speedscope<W> {
     /// The profile of all threads and those of each thread, by event.
     profiles: Vec<Profile>,
     numbers: HashMap<(u32, Option<ThreadId>), usize, RandomState>,
+    /// The names of threads that have no profile yet, by event.
+    names: HashMap<(u32, ThreadId), Vec<u8>, RandomState>,
     frames: Interned<FrameKey>,
+    /// The numbers that the frames have, if all samples come here, and what is known about those of each
+    /// part.
+    numbering: Numbering,
+    parts: Vec<Numbers>,
+    /// The functions and modules of all parts; `None` if there are none.
+    tables: Option<Tables>,
     spool: Spool,
+    text: Vec<u8>,
+}
+
+/// The numbers of frames, functions and modules by those of a part.
+#[derive(Debug, Default)]
+struct Numbers {
+    tables: TableNumbers,
+    frames: Vec<u32>,
 }
 
 /// The function, the module and the line of a frame.
@@ -61,14 +84,76 @@ impl<W: Write> Speedscope<W> {
             events: Events::default(),
             profiles: Vec::new(),
             numbers: HashMap::default(),
+            names: HashMap::default(),
             frames: Interned::default(),
+            numbering: Numbering::default(),
+            parts: Vec::new(),
+            tables: None,
             spool: Spool::default(),
+            text: Vec::new(),
         }
     }
 
-    fn frame(&mut self, frame: &ResolvedFrame) -> u32 {
-        let key = (frame.function, frame.module, frame.line);
-        self.frames.number(key)
+    /// Adds samples of a part.
+    fn add_samples(&mut self, part: usize, new: SpeedscopeSamples) -> Result<()> {
+        if self.parts.len() <= part {
+            self.parts
+                .resize_with(part.saturating_add(1), Numbers::default);
+        }
+        let Some(numbers) = self.parts.get_mut(part) else {
+            return Ok(());
+        };
+        if let Some(tables) = &mut self.tables {
+            tables.join(&new.entries, &mut numbers.tables);
+        }
+        let is_part = self.tables.is_some();
+        for (function, module, line) in new.frames {
+            let key = match is_part {
+                true => (
+                    function.and_then(|id| numbers.tables.function(id)),
+                    module.and_then(|id| numbers.tables.module(id)),
+                    line,
+                ),
+                false => (function, module, line),
+            };
+            numbers.frames.push(self.frames.number(key));
+        }
+        let events = self.events.join(new.events);
+        let event_of = |event: u32| {
+            let at = usize::try_from(event).ok();
+            at.and_then(|at| events.get(at)).copied().unwrap_or(event)
+        };
+        for (event, thread, name) in new.threads {
+            let event = event_of(event);
+            if !self.numbers.contains_key(&(event, Some(thread))) {
+                self.names.entry((event, thread)).or_insert(name);
+            }
+        }
+        let (mut stack, mut last) = (Vec::new(), None);
+        for sample in new.samples {
+            if last.replace(sample.stack) != Some(sample.stack) {
+                stack.clear();
+                for &number in new.stacks.get(sample.stack) {
+                    if !stack.is_empty() {
+                        stack.push(b',');
+                    }
+                    let numbers = self.parts.get(part).map(|numbers| &numbers.frames);
+                    let at = usize::try_from(number).ok();
+                    let number = numbers.zip(at).and_then(|(list, at)| list.get(at));
+                    push_number(&mut stack, number.copied().unwrap_or(0).into(), 0);
+                }
+            }
+            let event = event_of(sample.event);
+            self.push(event, None, &stack, sample.weight)?;
+            self.push(event, Some(sample.thread), &stack, sample.weight)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the samples that came here, not to parts.
+    fn take_numbered(&mut self) -> Result<()> {
+        let samples = self.numbering.take();
+        self.add_samples(0, samples)
     }
 
     /// Appends a sample to a profile.
@@ -76,17 +161,20 @@ impl<W: Write> Speedscope<W> {
         &mut self,
         event: u32,
         thread: Option<ThreadId>,
-        name: impl FnOnce() -> Vec<u8>,
-        stack: &str,
+        stack: &[u8],
         weight: u64,
     ) -> Result<()> {
         let number = match self.numbers.get(&(event, thread)) {
             Some(&number) => number,
             None => {
+                let name = match thread {
+                    None => [self.events.name(event), b": all threads"].concat(),
+                    Some(thread) => self.names.remove(&(event, thread)).unwrap_or_default(),
+                };
                 let number = self.profiles.len();
                 self.profiles.push(Profile {
                     event,
-                    name: name().into(),
+                    name: name.into(),
                     is_all: thread.is_none(),
                     total: 0,
                     samples: self.spool.add(),
@@ -99,16 +187,18 @@ impl<W: Write> Speedscope<W> {
         let Some(profile) = self.profiles.get_mut(number) else {
             return Ok(());
         };
-        let is_first = profile.total == 0;
+        let comma: &[u8] = if profile.total == 0 { b"" } else { b"," };
         // A sample without weight would not be shown.
         let weight = weight.max(1);
         profile.total = profile.total.saturating_add(weight);
-        let comma = if is_first { "" } else { "," };
         let (samples, weights) = (profile.samples, profile.weights);
-        self.spool
-            .write(samples, format!("{comma}[{stack}]").as_bytes())?;
-        self.spool
-            .write(weights, format!("{comma}{weight}").as_bytes())
+        for part in [comma, b"[", stack, b"]"] {
+            self.spool.write(samples, part)?;
+        }
+        self.text.clear();
+        push_number(&mut self.text, weight, 0);
+        self.spool.write(weights, comma)?;
+        self.spool.write(weights, &self.text)
     }
 
     fn write(&mut self, tables: &Tables) -> Result<()> {
@@ -181,32 +271,34 @@ impl<W: Write> Speedscope<W> {
 
 impl<W: Write> Sink for Speedscope<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
-        let sample = &resolved.sample;
-        let counted = self.events.counted(resolved);
-        let mut stack = String::new();
-        for frame in resolved.frames.iter().rev() {
-            if !stack.is_empty() {
-                stack.push(',');
+        self.numbering.add(resolved);
+        match self.numbering.is_full() {
+            true => self.take_numbered(),
+            false => Ok(()),
+        }
+    }
+
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        Some(Box::<SpeedscopePart>::default())
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        match made.of {
+            MadeOf::Speedscope(samples) => {
+                self.tables.get_or_insert_default();
+                self.add_samples(made.part, *samples)
             }
-            stack.push_str(&self.frame(frame).to_string());
+            _ => Ok(()),
         }
-        for (event, weight) in counted {
-            let name = self.events.name(event).to_vec();
-            let all = || [&*name, b": all threads"].concat();
-            self.push(event, None, all, &stack, weight)?;
-            let thread = || {
-                let ids = sample.tid().map_or(String::new(), |tid| {
-                    let (pid, tid) = (tid.pid.cast_signed(), tid.tid.cast_signed());
-                    format!(" {pid}/{tid}")
-                });
-                [&*name, b": ", sample.comm(), ids.as_bytes()].concat()
-            };
-            self.push(event, Some(sample.thread_id()), thread, &stack, weight)?;
-        }
-        Ok(())
     }
 
     fn finish(&mut self, tables: &Tables) -> Result<()> {
-        self.write(tables)
+        match self.tables.take() {
+            Some(of_parts) => self.write(&of_parts),
+            None => {
+                self.take_numbered()?;
+                self.write(tables)
+            }
+        }
     }
 }
