@@ -95,7 +95,7 @@ pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use named_weight::NamedWeight;
 pub use otlp::Otlp;
-pub use parts::{Made, Parts, SinkPart, export_in_parts};
+pub use parts::{ExportThreads, Made, SinkPart, export_in_parts};
 pub use perfdata_symbols::{
     BundleFolder, Evidence, FetchAhead, HidingSetting, ObjectFetcher, Reason, SearchedSources,
     Sources, Spelling, Symbolizer, Unresolved, Verified, WithoutDebugInfo, fetch_objects,

@@ -135,7 +135,7 @@ impl Made {
 
 /// Records in the order of time.
 #[derive(Debug)]
-struct Block {
+struct RecordBlock {
     number: u64,
     bytes: Vec<u8>,
     /// Of each record its offset in the input, and where it ends in `bytes`.
@@ -147,7 +147,7 @@ struct Block {
     is_taken: AtomicBool,
 }
 
-impl Block {
+impl RecordBlock {
     fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
         let mut start = 0;
         self.places.iter().map_while(move |&(offset, end)| {
@@ -173,7 +173,7 @@ struct Worker {
 
 impl Worker {
     /// Processes the blocks until there are no more, or one of them has an error.
-    fn run(&mut self, blocks: &Receiver<Arc<Block>>, done: &Sender<(u64, Result<Made>)>) {
+    fn run(&mut self, blocks: &Receiver<Arc<RecordBlock>>, done: &Sender<(u64, Result<Made>)>) {
         while let Ok(block) = blocks.recv() {
             let is_own = !block.is_taken.swap(true, Ordering::Relaxed);
             let result = self.see(&block, is_own);
@@ -185,7 +185,7 @@ impl Worker {
     }
 
     /// Processes a block. Returns what was made of it, if it is an own one.
-    fn see(&mut self, block: &Block, is_own: bool) -> Result<Made> {
+    fn see(&mut self, block: &RecordBlock, is_own: bool) -> Result<Made> {
         (self.samples, self.rounds) = (0, 0);
         self.delivery.set_own(is_own);
         for record in block.records() {
@@ -305,7 +305,7 @@ impl Joined<'_> {
 struct Feed {
     /// Size of the records at which they are sent.
     block: usize,
-    threads: Vec<SyncSender<Arc<Block>>>,
+    threads: Vec<SyncSender<Arc<RecordBlock>>>,
     number: u64,
     bytes: Vec<u8>,
     places: Vec<(u64, usize)>,
@@ -321,7 +321,11 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(recording: &Recording, threads: Vec<SyncSender<Arc<Block>>>, block: usize) -> Self {
+    fn new(
+        recording: &Recording,
+        threads: Vec<SyncSender<Arc<RecordBlock>>>,
+        block: usize,
+    ) -> Self {
         Feed {
             block,
             threads,
@@ -383,7 +387,7 @@ impl Feed {
 
     /// Sends the records that wait. Returns whether all threads received them.
     fn send(&mut self, is_last: bool) -> bool {
-        let block = Arc::new(Block {
+        let block = Arc::new(RecordBlock {
             number: self.number,
             bytes: std::mem::replace(&mut self.bytes, Vec::with_capacity(self.block)),
             places: std::mem::take(&mut self.places),
@@ -409,15 +413,15 @@ impl Feed {
 
 /// How an export is divided into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts {
+pub struct ExportThreads {
     threads: usize,
     block: usize,
 }
 
-impl Parts {
+impl ExportThreads {
     /// Returns one part for each of several threads, of which 16 are used at most.
     pub fn new(threads: usize) -> Self {
-        Parts {
+        ExportThreads {
             threads: threads.min(MOST_THREADS),
             block: BLOCK,
         }
@@ -427,7 +431,7 @@ impl Parts {
     /// 256 KiB.
     #[must_use]
     pub fn with_block(self, block: usize) -> Self {
-        Parts { block, ..self }
+        ExportThreads { block, ..self }
     }
 }
 
@@ -440,7 +444,7 @@ pub fn export_in_parts<S: RecordSource>(
     samples: &mut Samples<S>,
     symbols: Option<Symbolizer>,
     sink: &mut dyn Sink,
-    how: Parts,
+    how: ExportThreads,
 ) -> Result<Report> {
     let parts = parts_of(samples, sink, how.threads)?;
     let symbols = symbols.map(SharedSymbols::new);
@@ -615,7 +619,7 @@ mod tests {
         feed.add(&RecordRef::new(raw, &recording))
     }
 
-    fn feed(threads: usize, block: usize) -> (Feed, Vec<Receiver<Arc<Block>>>) {
+    fn feed(threads: usize, block: usize) -> (Feed, Vec<Receiver<Arc<RecordBlock>>>) {
         let (inputs, outputs) = (0..threads).map(|_| sync_channel(100)).unzip();
         let recording = Recording::new(Endian::Little);
         (Feed::new(&recording, inputs, block), outputs)

@@ -12,8 +12,8 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::RecordType;
 use perfdata_edit::slice::Patterns;
 use perfdata_export::{
-    FetchAhead, Made, Needs, Parts, Reason, Report, ResolvedSample, Sink, SinkPart, Sources,
-    Symbolizer, Tables, export_in_parts, fetch_objects,
+    ExportThreads, FetchAhead, Made, Needs, Reason, Report, ResolvedSample, Sink, SinkPart,
+    Sources, Symbolizer, Tables, export_in_parts, fetch_objects,
 };
 use perfdata_inject::callchains::{unwinding_notes, unwound_in_total};
 use perfdata_inject::itrace::{ItraceCommand, ItraceOptions};
@@ -190,8 +190,8 @@ impl Export {
             events: events.and_then(|select| select.events.clone()),
             increases: Vec::new(),
         };
-        let parts = Parts::new(self.recipe.limits.threads());
-        let exported = export_in_parts(&mut samples, symbols, &mut checked, parts);
+        let threads = ExportThreads::new(self.recipe.limits.threads());
+        let exported = export_in_parts(&mut samples, symbols, &mut checked, threads);
         let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
         let report = exported.map_err(|error| failed(error, path))?;
         Ok(Exported::new(report, notes, leftover))

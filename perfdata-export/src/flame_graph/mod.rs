@@ -18,7 +18,7 @@ use crate::shown::{Interned, Shown};
 use crate::tables::{Tables, UNKNOWN};
 use crate::tree::{ROOT, Tree};
 pub(crate) use numbered::NumberedSamples;
-use numbered::{NumberedSample, Numbering, Numbers, ThreadKey};
+use numbered::{NumberedSample, Numbering, StackNodes, ThreadKey};
 use rows::{Key, NONE, Rows};
 
 /// Maximum number of different stacks, counting those of all callers.
@@ -102,7 +102,7 @@ pub struct FlameGraph<W> {
     /// The numbers that the samples of the recording have, if all of them come here, and what is known
     /// about those of each part.
     numbering: Numbering,
-    parts: Vec<Numbers>,
+    parts: Vec<StackNodes>,
     tree: Tree,
     /// For nodes in place of several frames in a row without a mapping, their maximum number.
     unmapped: HashMap<u32, u32, RandomState>,
@@ -250,7 +250,7 @@ impl<W: Write> FlameGraph<W> {
     fn add_samples(&mut self, part: usize, new: NumberedSamples) {
         if self.parts.len() <= part {
             self.parts
-                .resize_with(part.saturating_add(1), Numbers::default);
+                .resize_with(part.saturating_add(1), StackNodes::default);
         }
         if let Some(numbers) = self.parts.get_mut(part) {
             let frames = new.frames.iter();
@@ -308,7 +308,7 @@ impl<W: Write> FlameGraph<W> {
             self.rows
                 .change(|key| key.node = number(&numbers, key.node));
             self.renumber_unmapped(&numbers);
-            self.parts.iter_mut().for_each(Numbers::forget_nodes);
+            self.parts.iter_mut().for_each(StackNodes::forget_nodes);
             if self.tree.nodes().len() == 1 {
                 return;
             }

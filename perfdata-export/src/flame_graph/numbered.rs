@@ -187,7 +187,7 @@ impl Numbering {
 
 /// What the graph knows about the numbers of a [`Numbering`].
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct StackNodes {
     /// The own number of each frame.
     pub frames: Vec<u32>,
     /// Stacks of own numbers.
@@ -196,7 +196,7 @@ pub(super) struct Numbers {
     pub nodes: Vec<Option<u32>>,
 }
 
-impl Numbers {
+impl StackNodes {
     /// Takes over new stacks.
     pub fn add_stacks(&mut self, new: &NumberedSamples) {
         if new.is_restarted {

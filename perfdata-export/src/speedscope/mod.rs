@@ -47,7 +47,7 @@ pub struct Speedscope<W> {
     /// The numbers that the frames have, if all samples come here, and what is known about those of each
     /// part.
     numbering: Numbering,
-    parts: Vec<Numbers>,
+    parts: Vec<FrameNumbers>,
     /// The functions and modules of all parts; `None` if there are none.
     tables: Option<Tables>,
     spool: Spool,
@@ -56,7 +56,7 @@ pub struct Speedscope<W> {
 
 /// The numbers of frames, functions and modules by those of a part.
 #[derive(Debug, Default)]
-struct Numbers {
+struct FrameNumbers {
     tables: TableNumbers,
     frames: Vec<u32>,
 }
@@ -98,7 +98,7 @@ impl<W: Write> Speedscope<W> {
     fn add_samples(&mut self, part: usize, new: SpeedscopeSamples) -> Result<()> {
         if self.parts.len() <= part {
             self.parts
-                .resize_with(part.saturating_add(1), Numbers::default);
+                .resize_with(part.saturating_add(1), FrameNumbers::default);
         }
         let Some(numbers) = self.parts.get_mut(part) else {
             return Ok(());

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use perfdata_core::read::{Options, RecordingReader};
 use perfdata_export::{
-    Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, Parts, PerfScript, Pprof, Root,
-    Sink, Sources, Speedscope, Symbolizer, export_in_parts,
+    ExportThreads, Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, PerfScript,
+    Pprof, Root, Sink, Sources, Speedscope, Symbolizer, export_in_parts,
 };
 use perfdata_session::Samples;
 use perfdata_tests::recordings;
@@ -26,7 +26,7 @@ fn text(what: impl Debug) -> String {
 /// Exports the recording at `path` to a sink, of which `make` makes one that writes to a list.
 fn export<'a>(
     path: &Path,
-    parts: Parts,
+    threads: ExportThreads,
     make: &dyn for<'b> Fn(&'b mut Vec<u8>) -> Box<dyn Sink + 'b>,
 ) -> Option<Output> {
     let source = RecordingReader::open_path(path, Options::default()).ok()?;
@@ -37,7 +37,7 @@ fn export<'a>(
     let symbols = Symbolizer::new(Sources::default());
     let mut bytes = Vec::new();
     let mut sink = make(&mut bytes);
-    let report = export_in_parts(&mut samples, Some(symbols), sink.as_mut(), parts);
+    let report = export_in_parts(&mut samples, Some(symbols), sink.as_mut(), threads);
     drop(sink);
     let report = match report {
         Ok(report) => {
@@ -60,9 +60,9 @@ type Make = dyn for<'b> Fn(&'b mut Vec<u8>) -> Box<dyn Sink + 'b> + Sync;
 fn check(make: &Make) {
     let failed = |recording: &recordings::Recording| {
         let path = recording.main_file();
-        let expected = export(&path, Parts::new(1), make)?;
+        let expected = export(&path, ExportThreads::new(1), make)?;
         for (threads, block) in [(2, 1), (3, 4 << 10), (8, 64 << 10)] {
-            let found = export(&path, Parts::new(threads).with_block(block), make)?;
+            let found = export(&path, ExportThreads::new(threads).with_block(block), make)?;
             if found.bytes != expected.bytes {
                 return Some(format!("{path:?}: other bytes with {threads} threads"));
             }
