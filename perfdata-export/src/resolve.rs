@@ -495,7 +495,7 @@ pub(crate) fn report(passes: &[Pass], session: &Session, recording: &Recording) 
     let Some(first) = passes.first() else {
         return Report::default();
     };
-    let symbols = first.resolver.symbols.as_ref().map(SharedSymbols::lock);
+    let symbols = first.resolver.symbols.as_ref().map(SharedSymbols::read);
     let symbols = symbols.as_deref();
     let unresolved = symbols.map(Symbolizer::unresolved).unwrap_or_default();
     let sum = |of: fn(&Report) -> u64| {

@@ -308,19 +308,17 @@ impl Resolver {
         };
         let mut searched = *frame;
         searched.is_return &= !self.at_return_addresses;
-        let mut symbols = symbols.lock();
         let mut inlined = symbols.source_frames(sample, &searched);
         let own = match self.outermost_inlined {
             true => inlined.last().cloned(),
             false => inlined.pop(),
         };
         let own = own.unwrap_or_default();
-        let found = symbols.locate(sample, frame);
+        let (found, symbols) = symbols.locate(sample, frame);
         let function = found.and_then(|found| {
             let key = ((found.object, found.index), own.file.clone());
             let make = || {
-                let symbol = symbols.symbol(found)?;
-                Some(Function {
+                symbols.with_symbol(found, |symbol| Function {
                     name: symbol.demangled().as_ref().into(),
                     system_name: symbol.name.into(),
                     file: own.file.clone(),

@@ -63,9 +63,8 @@ struct Functions<'a> {
 impl Resolver for Functions<'_> {
     fn function(&mut self, address: u64) -> Option<Function<'_>> {
         let frame = self.sample.address(address, CpuMode::KERNEL);
-        let mut symbols = self.symbols?.lock();
-        let symbol = symbols.resolve(self.sample, &frame)?;
-        Some(Function {
+        let (found, symbols) = self.symbols?.locate(self.sample, &frame);
+        symbols.with_symbol(found?, |symbol| Function {
             name: Cow::Owned(symbol.demangled().into_owned()),
             start: address.wrapping_sub(symbol.offset),
         })

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Mapping, Sample, Session};
+use perfdata_session::{BuildId, Dso, DsoId, DsoKind, Frame, Mapping, Sample, Session};
 
 use crate::demangle::{Spelling, demangled};
 use crate::evidence::{Times, Verified};
@@ -27,6 +29,20 @@ enum ObjectKey {
     Process(DsoId, u32),
 }
 
+impl ObjectKey {
+    fn of(id: DsoId, dso: &Dso, pid: u32) -> Self {
+        match dso.kind {
+            DsoKind::Anonymous => ObjectKey::Process(id, pid),
+            _ => ObjectKey::Dso(id),
+        }
+    }
+}
+
+/// Returns the process of a sample.
+fn pid_of(sample: &Sample<'_>) -> u32 {
+    sample.thread().map_or(u32::MAX, |thread| thread.pid)
+}
+
 /// The state of an object's symbols.
 #[derive(Debug)]
 enum ObjectState {
@@ -45,9 +61,9 @@ struct Object {
     /// Whether it is a file whose symbol table was removed and not found elsewhere.
     is_stripped: bool,
     /// The time of the last use.
-    used: u64,
+    used: AtomicU64,
     /// Number of addresses without a symbol.
-    missed: u64,
+    missed: AtomicU64,
 }
 
 /// Maximum number of addresses that are counted once.
@@ -156,12 +172,12 @@ pub struct Symbolizer {
     numbers: HashMap<ObjectKey, u32, RandomState>,
     most_memory: usize,
     held: usize,
-    now: u64,
+    now: AtomicU64,
     unmapped: u64,
     /// The name of the last symbol.
     name: Vec<u8>,
     /// Addresses without a symbol, which are counted once.
-    missed: HashSet<Missed, RandomState>,
+    missed: Mutex<HashSet<Missed, RandomState>>,
     lines: Option<Lines>,
     has_inlines: bool,
     has_lines: bool,
@@ -180,10 +196,10 @@ impl Symbolizer {
             numbers: HashMap::default(),
             most_memory: MOST_MEMORY,
             held: 0,
-            now: 0,
+            now: AtomicU64::new(0),
             unmapped: 0,
             name: Vec::new(),
-            missed: HashSet::default(),
+            missed: Mutex::default(),
         }
     }
 
@@ -275,11 +291,8 @@ impl Symbolizer {
             self.unmapped = self.unmapped.saturating_add(1);
             return None;
         };
-        let pid = sample.thread().map_or(u32::MAX, |thread| thread.pid);
-        let key = match dso.kind {
-            DsoKind::Anonymous => ObjectKey::Process(id, pid),
-            _ => ObjectKey::Dso(id),
-        };
+        let pid = pid_of(sample);
+        let key = ObjectKey::of(id, dso, pid);
         let number = match self.numbers.get(&key) {
             Some(&number) => number,
             None => {
@@ -291,23 +304,15 @@ impl Symbolizer {
                     build_id: frame.build_id(),
                     state: ObjectState::Unread,
                     is_stripped: false,
-                    used: 0,
-                    missed: 0,
+                    used: AtomicU64::new(0),
+                    missed: AtomicU64::new(0),
                 });
                 number
             }
         };
         let at = usize::try_from(number).ok()?;
-        if dso.kind == DsoKind::KernelSymbol {
-            // The name of the object is that of its only symbol.
-            return Some(SymbolPlace {
-                object: number,
-                index: 0,
-                offset: frame.offset()?,
-            });
-        }
-        self.now = self.now.saturating_add(1);
-        if matches!(self.objects.get(at)?.state, ObjectState::Unread) {
+        let is_unread = matches!(self.objects.get(at)?.state, ObjectState::Unread);
+        if is_unread && dso.kind != DsoKind::KernelSymbol {
             let mapping = frame.mapping.and_then(|id| sample.session().mapping(id));
             let wanted = Wanted {
                 dso,
@@ -318,9 +323,33 @@ impl Symbolizer {
             };
             self.read(at, &wanted, sample);
         }
-        let now = self.now;
-        let object = self.objects.get_mut(at)?;
-        object.used = now;
+        self.find_in(number, frame)
+    }
+
+    /// Returns the same as [`locate`](Self::locate), if the object was read before; otherwise the outer
+    /// `None`. Several threads can call it at the same time.
+    pub fn find(&self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<Option<SymbolPlace>> {
+        let (id, dso) = frame.dso_id().zip(frame.dso())?;
+        let key = ObjectKey::of(id, dso, pid_of(sample));
+        let &number = self.numbers.get(&key)?;
+        let object = self.objects.get(usize::try_from(number).ok()?)?;
+        let is_read = !matches!(object.state, ObjectState::Unread);
+        (is_read || dso.kind == DsoKind::KernelSymbol).then(|| self.find_in(number, frame))
+    }
+
+    /// Returns where the symbol at the address of a frame is in an object that was read.
+    fn find_in(&self, number: u32, frame: &Frame<'_>) -> Option<SymbolPlace> {
+        let object = self.objects.get(usize::try_from(number).ok()?)?;
+        if object.kind == DsoKind::KernelSymbol {
+            // The name of the object is that of its only symbol.
+            return Some(SymbolPlace {
+                object: number,
+                index: 0,
+                offset: frame.offset()?,
+            });
+        }
+        let now = self.now.fetch_add(1, Ordering::Relaxed);
+        object.used.store(now, Ordering::Relaxed);
         let found = match &object.state {
             ObjectState::Known(symbols) => {
                 let address = match symbols.lookup {
@@ -335,8 +364,10 @@ impl Symbolizer {
         };
         let Some((index, offset)) = found else {
             let missed = Missed::of(number, frame);
-            let is_new = self.missed.len() >= MOST_MISSED || self.missed.insert(missed);
-            object.missed = object.missed.saturating_add(u64::from(is_new));
+            let mut known = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= MOST_MISSED || known.insert(missed) {
+                object.missed.fetch_add(1, Ordering::Relaxed);
+            }
             return None;
         };
         Some(SymbolPlace {
@@ -348,6 +379,31 @@ impl Symbolizer {
 
     /// Returns the symbol at the place that [`locate`](Self::locate) returned last.
     pub fn symbol(&mut self, place: SymbolPlace) -> Option<Symbol<'_>> {
+        let mut name = std::mem::take(&mut self.name);
+        let found = self.with_symbol(place, |symbol| {
+            name.clear();
+            name.extend_from_slice(symbol.name);
+            (symbol.is_mangled, symbol.is_in_symtab)
+        });
+        self.name = name;
+        let (is_mangled, is_in_symtab) = found?;
+        Some(Symbol {
+            object: place.object,
+            index: place.index,
+            offset: place.offset,
+            name: &self.name,
+            is_mangled,
+            is_in_symtab,
+        })
+    }
+
+    /// Returns what `see` returns for the symbol at the place that [`locate`](Self::locate) or
+    /// [`find`](Self::find) returned, if no object was read since.
+    pub fn with_symbol<R>(
+        &self,
+        place: SymbolPlace,
+        see: impl FnOnce(Symbol<'_>) -> R,
+    ) -> Option<R> {
         let object = self.objects.get(usize::try_from(place.object).ok()?)?;
         let (name, is_mangled, is_in_symtab) = match &object.state {
             ObjectState::Known(symbols) => {
@@ -357,16 +413,14 @@ impl Symbolizer {
             // The name of a symbol that the kernel added is that of its object.
             _ => (Cow::Borrowed(&*object.name), false, false),
         };
-        self.name.clear();
-        self.name.extend_from_slice(&name);
-        Some(Symbol {
+        Some(see(Symbol {
             object: place.object,
             index: place.index,
             offset: place.offset,
-            name: &self.name,
+            name: &name,
             is_mangled,
             is_in_symtab,
-        })
+        }))
     }
 
     /// Reads the symbols of an object.
@@ -400,7 +454,8 @@ impl Symbolizer {
         let known = self.objects.iter_mut().enumerate();
         let known = known
             .filter(|(at, object)| *at != kept && matches!(object.state, ObjectState::Known(_)));
-        let Some((_, oldest)) = known.min_by_key(|(_, object)| object.used) else {
+        let Some((_, oldest)) = known.min_by_key(|(_, object)| object.used.load(Ordering::Relaxed))
+        else {
             return false;
         };
         if let ObjectState::Known(symbols) =
@@ -453,13 +508,16 @@ impl Symbolizer {
 
     /// Returns the objects with addresses that have no names, those with the most lookups first.
     pub fn unresolved(&self) -> Vec<Unresolved> {
-        let missed = self.objects.iter().filter(|object| object.missed > 0);
+        let missed = self.objects.iter().filter_map(|object| {
+            let lookups = object.missed.load(Ordering::Relaxed);
+            (lookups > 0).then_some((object, lookups))
+        });
         let mut list: Vec<Unresolved> = missed
-            .map(|object| Unresolved {
+            .map(|(object, lookups)| Unresolved {
                 name: object.name.clone(),
                 kind: object.kind,
                 build_id: object.build_id,
-                lookups: object.missed,
+                lookups,
                 reason: match &object.state {
                     ObjectState::Missing(reason) => reason.clone(),
                     _ if object.is_stripped => Reason::NoRemainingSymbol,

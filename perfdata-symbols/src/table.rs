@@ -8,7 +8,7 @@ mod list;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use foldhash::fast::RandomState;
 
@@ -122,7 +122,7 @@ impl Builder {
             names,
             buckets,
             demangled,
-            resolved: Mutex::default(),
+            resolved: RwLock::default(),
         }
     }
 }
@@ -175,7 +175,7 @@ struct Tie {
 /// The parts of a table that were looked up.
 #[derive(Debug, Default)]
 struct Resolved {
-    /// For each bucket, where its best symbols are; an empty range if it was not looked up.
+    /// For each bucket, where its best symbols are; [`UNKNOWN`] if it was not looked up.
     ranges: Vec<(u32, u32)>,
     /// The best symbols of buckets, by address in each of them.
     entries: Vec<BestSymbol>,
@@ -191,7 +191,7 @@ pub(crate) struct Table {
     names: Names,
     buckets: Buckets,
     demangled: Demangle,
-    resolved: Mutex<Resolved>,
+    resolved: RwLock<Resolved>,
 }
 
 impl Default for Table {
@@ -209,29 +209,59 @@ pub(crate) struct Found {
     pub start: u64,
 }
 
+/// The range of the entries of a bucket that was not looked up yet.
+const UNKNOWN: (u32, u32) = (1, 0);
+
 impl Resolved {
-    /// Returns the best symbols in a bucket of a table.
-    fn entries(&mut self, table: &Table, bucket: usize) -> &[BestSymbol] {
-        let known = self.ranges.get(bucket).copied().unwrap_or_default();
-        let (start, end) = match known.0 < known.1 {
-            true => known,
-            false => {
-                // There are fewer entries than symbols.
-                let len = |list: &Vec<BestSymbol>| u32::try_from(list.len()).unwrap_or(u32::MAX);
-                let start = len(&self.entries);
-                table.add_entries(bucket, self);
-                if self.ranges.is_empty() {
-                    self.ranges = vec![(0, 0); table.buckets.count()];
-                }
-                let range = (start, len(&self.entries));
-                if let Some(place) = self.ranges.get_mut(bucket) {
-                    *place = range;
-                }
-                range
-            }
-        };
+    /// Returns the best symbols in a bucket, if it was looked up.
+    fn entries(&self, bucket: usize) -> Option<&[BestSymbol]> {
+        let &(start, end) = self.ranges.get(bucket)?;
         let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        self.entries.get(at(start)..at(end)).unwrap_or_default()
+        self.entries.get(at(start)..at(end))
+    }
+
+    /// Looks up a bucket of a table, unless another thread did.
+    fn look_up(&mut self, table: &Table, bucket: usize) {
+        if self.entries(bucket).is_some() {
+            return;
+        }
+        // There are fewer entries than symbols.
+        let len = |list: &Vec<BestSymbol>| u32::try_from(list.len()).unwrap_or(u32::MAX);
+        let start = len(&self.entries);
+        table.add_entries(bucket, self);
+        if self.ranges.is_empty() {
+            self.ranges = vec![UNKNOWN; table.buckets.count()];
+        }
+        let range = (start, len(&self.entries));
+        if let Some(place) = self.ranges.get_mut(bucket) {
+            *place = range;
+        }
+    }
+
+    /// Returns the symbol that contains an address, or the bucket of the table that must be looked up
+    /// first.
+    fn find(&self, table: &Table, address: u64) -> Result<Option<Found>, usize> {
+        let mut bucket = table.buckets.up_to(address);
+        let mut left = MOST_NESTED;
+        while let Some(at) = bucket.filter(|_| left > 0) {
+            let entries = self.entries(at).ok_or(at)?;
+            let after = entries.partition_point(|entry| entry.start <= address);
+            let nested = entries.get(..after).unwrap_or_default();
+            let found = nested
+                .iter()
+                .rev()
+                .take(left)
+                .find(|entry| address < entry.end);
+            if let Some(entry) = found {
+                return Ok(Some(Found {
+                    index: entry.number,
+                    start: entry.start,
+                }));
+            }
+            left = left.saturating_sub(after);
+            bucket = table.buckets.before(at);
+        }
+        Ok(None)
     }
 }
 
@@ -239,35 +269,28 @@ impl Table {
     /// Calls `act` with what was looked up so far.
     fn with_resolved<T>(&self, act: impl FnOnce(&mut Resolved) -> T) -> T {
         // What another thread left is still valid.
-        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut resolved)
+        let resolved = self.resolved.write();
+        act(&mut resolved.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the symbol that contains `address`.
     pub fn find(&self, address: u64) -> Option<Found> {
-        self.with_resolved(|resolved| {
-            let mut bucket = self.buckets.up_to(address);
-            let mut left = MOST_NESTED;
-            while let Some(at) = bucket.filter(|_| left > 0) {
-                let entries = resolved.entries(self, at);
-                let after = entries.partition_point(|entry| entry.start <= address);
-                let nested = entries.get(..after).unwrap_or_default();
-                let found = nested
-                    .iter()
-                    .rev()
-                    .take(left)
-                    .find(|entry| address < entry.end);
-                if let Some(entry) = found {
-                    return Some(Found {
-                        index: entry.number,
-                        start: entry.start,
-                    });
-                }
-                left = left.saturating_sub(after);
-                bucket = self.buckets.before(at);
+        loop {
+            let resolved = self.resolved.read();
+            let resolved = resolved.unwrap_or_else(PoisonError::into_inner);
+            let bucket = match resolved.find(self, address) {
+                Ok(found) => return found,
+                Err(bucket) => bucket,
+            };
+            drop(resolved);
+            let is_known = self.with_resolved(|resolved| {
+                resolved.look_up(self, bucket);
+                resolved.entries(bucket).is_some()
+            });
+            if !is_known {
+                return None;
             }
-            None
-        })
+        }
     }
 
     /// Adds the best symbols in a bucket, by address, and those between which names decide.
@@ -311,18 +334,29 @@ impl Table {
 
     /// Returns the name of a symbol, as it is in the object.
     pub fn name(&self, index: u32) -> Cow<'_, [u8]> {
-        let chosen = self.with_resolved(|resolved| {
-            let Tie { names, chosen } = resolved.ties.get_mut(&index)?;
-            if chosen.is_none() {
-                let offsets = names.iter().copied();
-                *chosen = best_named(offsets, |name| *name, &self.names, self.demangled);
-            }
-            *chosen
-        });
+        let chosen = match self.known_choice(index) {
+            Some(None) => self.with_resolved(|resolved| {
+                let Tie { names, chosen } = resolved.ties.get_mut(&index)?;
+                if chosen.is_none() {
+                    let offsets = names.iter().copied();
+                    *chosen = best_named(offsets, |name| *name, &self.names, self.demangled);
+                }
+                *chosen
+            }),
+            known => known.flatten(),
+        };
         match chosen.or_else(|| Some(self.list.get(index)?.name)) {
             Some(name) => self.names.get(name),
             None => Cow::Borrowed(&[]),
         }
+    }
+
+    /// Returns the name that was chosen for a symbol, as far as it is known; the outer `None` if there is
+    /// no choice.
+    fn known_choice(&self, index: u32) -> Option<Option<u32>> {
+        let resolved = self.resolved.read();
+        let resolved = resolved.unwrap_or_else(PoisonError::into_inner);
+        resolved.ties.get(&index).map(|tie| tie.chosen)
     }
 
     /// Returns the first address of a symbol called `name`, whether or not it is the best one there.

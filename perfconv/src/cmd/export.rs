@@ -21,6 +21,9 @@ use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Output;
 
+/// Bytes of an output that are written at once: a thread may have to be woken for each of them.
+const WRITTEN: usize = 128 << 10;
+
 /// Maximum number of objects without names, and of other events, that are listed.
 const MOST_LISTED: usize = 5;
 
@@ -82,7 +85,7 @@ fn export_one(
     };
     let name = recording.file_name().unwrap_or_default().as_encoded_bytes();
     let write = |out: &mut dyn Write| {
-        let out = BufWriter::new(out);
+        let out = BufWriter::with_capacity(WRITTEN, out);
         let exported = match format {
             Format::Folded => {
                 let mut sink = folded(args, out);
