@@ -40,6 +40,9 @@
 //! # }
 //! ```
 //!
+//! [`export_in_parts`] does the same in several threads, if the sink has [parts](Sink::part), and
+//! [`ResolvedSamples`] returns one sample after the other.
+//!
 //! # Memory
 //!
 //! Samples are not kept. The names of functions and modules are, within the limits of the

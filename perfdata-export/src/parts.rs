@@ -178,7 +178,11 @@ impl Worker {
             let is_own = !block.is_taken.swap(true, Ordering::Relaxed);
             let result = self.see(&block, is_own);
             let is_over = result.is_err();
-            if (is_own || is_over) && done.send((block.number, result)).is_err() || is_over {
+            let is_told = is_own || is_over;
+            if is_told && done.send((block.number, result)).is_err() {
+                return;
+            }
+            if is_over {
                 return;
             }
         }
@@ -403,11 +407,9 @@ impl Feed {
             self.threads
                 .truncate(useful.map_or(MOST_THREADS, |useful| useful.saturating_add(1)));
         }
-        let sent = self
-            .threads
+        self.threads
             .iter()
-            .map(|thread| thread.send(Arc::clone(&block)));
-        sent.fold(true, |all, sent| all && sent.is_ok())
+            .all(|thread| thread.send(Arc::clone(&block)).is_ok())
     }
 }
 

@@ -24,7 +24,7 @@ fn text(what: impl Debug) -> String {
 }
 
 /// Exports the recording at `path` to a sink, of which `make` makes one that writes to a list.
-fn export<'a>(
+fn export(
     path: &Path,
     threads: ExportThreads,
     make: &dyn for<'b> Fn(&'b mut Vec<u8>) -> Box<dyn Sink + 'b>,
