@@ -58,7 +58,8 @@ type FrameKey = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 /// `stackcollapse-perf.pl` does. Control characters and bytes that are not UTF-8 become U+FFFD and
 /// two hexadecimal digits.
 ///
-/// Stacks need up to 64 MiB of memory; further ones are stored in temporary files.
+/// Stacks need up to 64 MiB of memory, twice as much in several threads; further ones are stored in
+/// temporary files.
 #[derive(Debug)]
 pub struct Folded<W> {
     out: W,

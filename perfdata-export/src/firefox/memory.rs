@@ -18,7 +18,7 @@ const RESIDENT: [u64; 3] = [0, 1, 3];
 
 /// What a sample tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct MemoryChange {
+pub(super) struct MemoryChange {
     /// A hash of the address of the memory's description; 0 before Linux 5.3.
     mm: u64,
     /// Whether the memory is that of the current process.
@@ -60,6 +60,29 @@ impl Fields {
     }
 }
 
+/// The changes of memory in samples.
+#[derive(Debug, Default)]
+pub(super) struct MemoryChanges {
+    /// The fields, since the first sample of the event. `None` if they are not known.
+    fields: Option<Option<Fields>>,
+}
+
+impl MemoryChanges {
+    /// Returns the change that a sample tells, with its process and time.
+    pub fn of(&mut self, sample: &Sample<'_>) -> Option<(u32, u64, MemoryChange)> {
+        if sample.event_name() != EVENT {
+            return None;
+        }
+        let id = sample.attr().map(|attr| attr.config);
+        let fields = self.fields.get_or_insert_with(|| {
+            let formats = Formats::of(sample.recording(), Like::default())?;
+            Fields::of(formats.by_id(id?)?)
+        });
+        let change = fields.as_ref()?.change(sample.sample_view().raw()?)?;
+        Some((sample.tid()?.pid, sample.time()?, change))
+    }
+}
+
 /// The memory of a process.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -73,8 +96,6 @@ pub(super) struct Process {
 /// The memory of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The fields, since the first sample of the event. `None` if they are not known.
-    fields: Option<Option<Fields>>,
     /// The processes by process ID.
     pub processes: BTreeMap<u32, Process>,
     /// The processes by the hash of their memory.
@@ -83,26 +104,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Sees a sample.
-    pub fn sample(&mut self, sample: &Sample<'_>) -> Result<()> {
-        if sample.event_name() != EVENT {
-            return Ok(());
-        }
-        let id = sample.attr().map(|attr| attr.config);
-        let fields = self.fields.get_or_insert_with(|| {
-            let formats = Formats::of(sample.recording(), Like::default())?;
-            Fields::of(formats.by_id(id?)?)
-        });
-        let raw = sample.sample_view().raw();
-        let change = fields.as_ref().zip(raw);
-        let change = change.and_then(|(fields, raw)| fields.change(raw));
-        let (Some(change), Some(tid), Some(time)) = (change, sample.tid(), sample.time()) else {
-            return Ok(());
-        };
-        self.change(tid.pid, time, change)
-    }
-
-    fn change(&mut self, pid: u32, time: u64, change: MemoryChange) -> Result<()> {
+    /// Sees a change that a process made.
+    pub fn change(&mut self, pid: u32, time: u64, change: MemoryChange) -> Result<()> {
         let Some(kind) = RESIDENT.iter().position(|&kind| kind == change.kind) else {
             return Ok(());
         };

@@ -3,29 +3,36 @@
 //! of firefox-devtools/profiler).
 
 mod memory;
+mod numbered;
 mod profile;
 mod threads;
 
+use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use perfdata_core::attr::EventType;
+use foldhash::fast::RandomState;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
-    Body, MISC_COMM_EXEC, MISC_SWITCH_OUT, MISC_SWITCH_OUT_PREEMPT, RecordType,
+    Body, MISC_COMM_EXEC, MISC_SWITCH_OUT, MISC_SWITCH_OUT_PREEMPT, Record, RecordType,
 };
+use perfdata_session::CommId;
 use perfdata_tracepoint::Like;
 
 use crate::error::Result;
 use crate::events::Events;
 use crate::json;
 use crate::machine::Machine;
+use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{Needs, ResolvedSample, Sink};
-use crate::shown::{Interned, ShownFrames};
+use crate::shown::{Interned, Shown};
+use crate::table_entries::TableNumbers;
 use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
 use memory::Memory;
+pub(crate) use numbered::FirefoxSamples;
+use numbered::{FirefoxPart, NumberedSample, Numbering, ProfileRows, Seen, number_in};
 use threads::{Marker, Point, Threads};
 
 /// A frame of a stack.
@@ -58,9 +65,16 @@ pub struct Firefox<W: Write> {
     name: Box<[u8]>,
     machine: Option<Machine>,
     events: Events,
-    functions: ShownFrames,
+    functions: Interned<Shown>,
     frames: Interned<FrameRow>,
     tree: Tree,
+    /// The names of threads, by their numbers in sessions.
+    comms: HashMap<CommId, Box<[u8]>, RandomState>,
+    /// The numbers that stacks have, if all samples come here, and what is known about those of each part.
+    numbering: Numbering,
+    parts: Vec<ProfileRows>,
+    /// The functions and modules of all parts; `None` if there are none.
+    tables: Option<(Tables, Vec<TableNumbers>)>,
     strings: Interned<Box<[u8]>>,
     threads: Threads,
     memory: Memory,
@@ -88,9 +102,13 @@ impl<W: Write> Firefox<W> {
             name: name.into(),
             machine: None,
             events: Events::default(),
-            functions: ShownFrames::with_sources(),
+            functions: Interned::default(),
             frames: Interned::default(),
             tree: Tree::new(),
+            comms: HashMap::default(),
+            numbering: Numbering::default(),
+            parts: Vec::new(),
+            tables: None,
             strings: Interned::default(),
             threads: Threads::default(),
             memory: Memory::default(),
@@ -136,61 +154,71 @@ impl<W: Write> Firefox<W> {
         let data = format!("{{\"type\":\"off-cpu\",\"preempted\":{is_preempted}}}");
         self.mark(thread, b"off-CPU", (start, Some(time)), OFF_CPU, data)
     }
-}
 
-/// Returns the frame that says why a thread was off the CPU: the first one in brackets.
-fn reason<'a>(resolved: &ResolvedSample<'a>) -> Option<&'a [u8]> {
-    let tables = resolved.tables;
-    let mut names = resolved
-        .frames
-        .iter()
-        .filter_map(|frame| tables.function(frame.function?))
-        .map(|function| &*function.name);
-    names.find(|name| name.starts_with(b"[") && name.ends_with(b"]"))
-}
-
-impl<W: Write> Sink for Firefox<W> {
-    fn needs(&self) -> Needs {
-        Needs {
-            tracepoints: Some(Like::default()),
-            ..Needs::default()
+    /// Adds samples and records of a part.
+    fn add(&mut self, part: usize, new: FirefoxSamples) -> Result<()> {
+        if self.parts.len() <= part {
+            let len = part.saturating_add(1);
+            self.parts.resize_with(len, ProfileRows::default);
         }
+        let Some(rows) = self.parts.get_mut(part) else {
+            return Ok(());
+        };
+        if let Some((tables, numbers)) = &mut self.tables {
+            if numbers.len() <= part {
+                numbers.resize_with(part.saturating_add(1), TableNumbers::default);
+            }
+            if let Some(numbers) = numbers.get_mut(part) {
+                tables.join(&new.entries, numbers);
+            }
+        }
+        if self.machine.is_none() {
+            self.machine = new.machine;
+        }
+        let functions = new.functions.into_iter();
+        let functions = functions.map(|function| self.functions.number(function));
+        rows.functions.extend(functions);
+        for frame in new.frames {
+            let function = number_in(&rows.functions, frame.function);
+            rows.frames
+                .push(self.frames.number(FrameRow { function, ..frame }));
+        }
+        for node in new.nodes {
+            let (parent, frame) = (rows.node(node.parent), number_in(&rows.frames, node.frame));
+            rows.nodes.push(self.tree.child(parent, frame));
+        }
+        self.comms.extend(new.comms);
+        let events = self.events.join(new.events);
+        for seen in new.seen {
+            match seen {
+                Seen::Sample(sample) => self.numbered(part, &sample, &events)?,
+                Seen::Record(record) => self.record(*record)?,
+            }
+        }
+        Ok(())
     }
 
-    fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
-        let sample = &resolved.sample;
-        let recording = sample.recording();
-        self.machine.get_or_insert_with(|| Machine::of(recording));
-        let counted = self.events.counted(resolved);
-        if counted.is_empty() {
-            return Ok(());
-        }
-        let time = sample.time().unwrap_or(0);
+    /// Adds the samples and records that came here, not to parts.
+    fn take_numbered(&mut self) -> Result<()> {
+        let samples = self.numbering.take();
+        self.add(0, samples)
+    }
+
+    /// Adds a sample of a part, whose events have these numbers.
+    fn numbered(&mut self, part: usize, sample: &NumberedSample, events: &[u32]) -> Result<()> {
+        let time = sample.time;
         self.begin(time);
-        let (pid, tid) = sample
-            .tid()
-            .map_or((u32::MAX, u32::MAX), |tid| (tid.pid, tid.tid));
-        let thread = self.threads.find(pid, tid, sample.cpu());
+        let thread = self.threads.find(sample.pid, sample.tid, sample.cpu);
         if let Some(thread) = self.threads.get_mut(thread)
-            && *thread.comm != *sample.comm()
+            && let Some(comm) = self.comms.get(&sample.comm)
+            && thread.comm != *comm
         {
-            thread.comm = sample.comm().into();
+            thread.comm.clone_from(comm);
         }
-        let mut stack = ROOT;
-        let mut depth = 0_u32;
-        for frame in resolved.frames.iter().rev() {
-            depth = match frame.is_inlined {
-                true => depth.saturating_add(1),
-                false => 0,
-            };
-            let frame = self.frames.number(FrameRow {
-                function: self.functions.number(frame, resolved.tables),
-                line: frame.line,
-                depth,
-            });
-            stack = self.tree.child(stack, frame);
-        }
-        for (event, weight) in counted {
+        let rows = self.parts.get(part);
+        let stack = rows.map_or(ROOT, |rows| rows.node(sample.stack));
+        for &(event, weight) in &sample.counted {
+            let event = number_in(events, event);
             let point = Point {
                 stack,
                 time,
@@ -198,40 +226,27 @@ impl<W: Write> Sink for Firefox<W> {
             };
             self.threads.sample(thread, event, point)?;
             if self.events.get(event).is_some_and(|event| event.is_off_cpu) {
-                let reason = json::string(reason(resolved).unwrap_or_default());
+                let reason = json::string(sample.reason.as_deref().unwrap_or_default());
                 let data = format!("{{\"type\":\"off-cpu\",\"reason\":{reason}}}");
                 let start = time.saturating_sub(weight);
                 self.begin(start);
                 self.mark(thread, b"off-CPU", (start, Some(time)), OFF_CPU, data)?;
             }
         }
-        let is_tracepoint = sample
-            .attr()
-            .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
-        if is_tracepoint {
-            self.memory.sample(sample)?;
-            let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
-            let text = json::string(resolved.tracepoint.unwrap_or_default());
+        if let Some(tracepoint) = &sample.tracepoint {
+            if let Some((pid, time, change)) = tracepoint.memory {
+                self.memory.change(pid, time, change)?;
+            }
+            let cpu = sample.cpu.map_or("null".into(), |cpu| cpu.to_string());
+            let text = json::string(&tracepoint.text);
             let data = format!("{{\"type\":\"tracepoint\",\"text\":{text},\"cpu\":{cpu}}}");
-            self.mark(thread, sample.event_name(), (time, None), OTHER, data)?;
+            self.mark(thread, &tracepoint.name, (time, None), OTHER, data)?;
         }
         Ok(())
     }
 
-    fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        if !matches!(
-            record.kind,
-            RecordType::COMM
-                | RecordType::FORK
-                | RecordType::EXIT
-                | RecordType::SWITCH
-                | RecordType::SWITCH_CPU_WIDE
-                | RecordType::LOST
-                | RecordType::LOST_SAMPLES
-        ) {
-            return Ok(());
-        }
-        let decoded = record.decode()?;
+    /// Adds a record that is not a sample.
+    fn record(&mut self, decoded: Record) -> Result<()> {
         let id = decoded.sample_id;
         let time = id.as_ref().and_then(|id| id.time).unwrap_or(0);
         // Records about what existed before the recording have no time.
@@ -241,7 +256,7 @@ impl<W: Write> Sink for Firefox<W> {
         }
         let cpu = id.as_ref().and_then(|id| id.cpu).map(|cpu| cpu.cpu);
         let tid = id.as_ref().and_then(|id| id.tid);
-        let (own, misc) = (record.kind, record.misc);
+        let (own, misc) = (decoded.kind, decoded.misc);
         let mark_lost = |profile: &mut Self, name: &[u8], lost: u64| {
             let tid = tid.unwrap_or_default();
             let thread = profile.threads.find(tid.pid, tid.tid, cpu);
@@ -314,8 +329,53 @@ impl<W: Write> Sink for Firefox<W> {
         }
         Ok(())
     }
+}
+
+impl<W: Write> Sink for Firefox<W> {
+    fn needs(&self) -> Needs {
+        Needs {
+            tracepoints: Some(Like::default()),
+            ..Needs::default()
+        }
+    }
+
+    fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        self.numbering.sample(resolved);
+        match self.numbering.is_full() {
+            true => self.take_numbered(),
+            false => Ok(()),
+        }
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        self.numbering.record(record)?;
+        match self.numbering.is_full() {
+            true => self.take_numbered(),
+            false => Ok(()),
+        }
+    }
+
+    fn part(&self, _: usize) -> Option<Box<dyn SinkPart>> {
+        Some(Box::new(FirefoxPart::new(self.needs())))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        match made.of {
+            MadeOf::Firefox(samples) => {
+                self.tables.get_or_insert_default();
+                self.add(made.part, *samples)
+            }
+            _ => Ok(()),
+        }
+    }
 
     fn finish(&mut self, tables: &Tables) -> Result<()> {
-        self.write(tables)
+        match self.tables.take() {
+            Some(of_parts) => self.write(&of_parts.0),
+            None => {
+                self.take_numbered()?;
+                self.write(tables)
+            }
+        }
     }
 }

@@ -328,7 +328,7 @@ impl<W: Write> Firefox<W> {
         let mut funcs = Vec::new();
         let number =
             |number: Option<u32>| number.map_or("null".into(), |number| number.to_string());
-        for frame in self.functions.list() {
+        for frame in &self.functions.list {
             let source = frame.source.as_ref();
             let file = source.map(|(file, _)| sources.number(file.clone()));
             let line = source.map(|&(_, line)| line).filter(|&line| line != 0);
@@ -349,7 +349,7 @@ impl<W: Write> Firefox<W> {
             .iter()
             .map(|module| self.strings.number(module.clone()))
             .collect();
-        let functions = self.functions.list();
+        let functions = &self.functions.list;
         let frames = &self.frames.list;
         let count = frames.len();
         let mut json = Writer::new(&mut self.out, ",");

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use perfdata_core::read::{Options, RecordingReader};
 use perfdata_export::{
-    ExportThreads, Fields, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp, PerfScript,
-    Pprof, Root, Sink, Sources, Speedscope, Symbolizer, export_in_parts,
+    ExportThreads, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Otlp,
+    PerfScript, Pprof, Root, Sink, Sources, Speedscope, Symbolizer, export_in_parts,
 };
 use perfdata_session::Samples;
 use perfdata_tests::recordings;
@@ -115,6 +115,11 @@ fn fields_of_perf_script_do_not_depend_on_the_threads() {
 #[test]
 fn speedscope_does_not_depend_on_the_threads() {
     check(&|out| Box::new(Speedscope::new(out, b"name")));
+}
+
+#[test]
+fn profiles_for_firefox_do_not_depend_on_the_threads() {
+    check(&|out| Box::new(Firefox::new(out, b"name")));
 }
 
 #[test]
