@@ -32,7 +32,7 @@ use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
 use memory::Memory;
 pub(crate) use numbered::FirefoxSamples;
-use numbered::{FirefoxPart, NumberedSample, Numbering, ProfileRows, Seen, number_in};
+use numbered::{FirefoxNumbering, FirefoxPart, FirefoxSample, ProfileRows, Seen, number_in};
 use threads::{Marker, Point, Threads};
 
 /// A frame of a stack.
@@ -71,7 +71,7 @@ pub struct Firefox<W: Write> {
     /// The names of threads, by their numbers in sessions.
     comms: HashMap<CommId, Box<[u8]>, RandomState>,
     /// The numbers that stacks have, if all samples come here, and what is known about those of each part.
-    numbering: Numbering,
+    numbering: FirefoxNumbering,
     parts: Vec<ProfileRows>,
     /// The functions and modules of all parts; `None` if there are none.
     tables: Option<(Tables, Vec<TableNumbers>)>,
@@ -106,7 +106,7 @@ impl<W: Write> Firefox<W> {
             frames: Interned::default(),
             tree: Tree::new(),
             comms: HashMap::default(),
-            numbering: Numbering::default(),
+            numbering: FirefoxNumbering::default(),
             parts: Vec::new(),
             tables: None,
             strings: Interned::default(),
@@ -205,7 +205,7 @@ impl<W: Write> Firefox<W> {
     }
 
     /// Adds a sample of a part, whose events have these numbers.
-    fn numbered(&mut self, part: usize, sample: &NumberedSample, events: &[u32]) -> Result<()> {
+    fn numbered(&mut self, part: usize, sample: &FirefoxSample, events: &[u32]) -> Result<()> {
         let time = sample.time;
         self.begin(time);
         let thread = self.threads.find(sample.pid, sample.tid, sample.cpu);

@@ -26,7 +26,7 @@ const MOST_WAITING: usize = 1 << 12;
 
 /// A sample.
 #[derive(Debug)]
-pub(super) struct NumberedSample {
+pub(super) struct FirefoxSample {
     pub time: u64,
     pub pid: u32,
     pub tid: u32,
@@ -53,7 +53,7 @@ pub(super) struct TracepointSample {
 /// A sample, or a record of another type.
 #[derive(Debug)]
 pub(super) enum Seen {
-    Sample(NumberedSample),
+    Sample(FirefoxSample),
     Record(Box<Record>),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct FirefoxSamples {
 
 /// Gives stacks numbers.
 #[derive(Debug)]
-pub(super) struct Numbering {
+pub(super) struct FirefoxNumbering {
     machine: Option<Machine>,
     events: Events,
     functions: ShownFrames,
@@ -91,9 +91,9 @@ pub(super) struct Numbering {
     waiting: FirefoxSamples,
 }
 
-impl Default for Numbering {
+impl Default for FirefoxNumbering {
     fn default() -> Self {
-        Numbering {
+        FirefoxNumbering {
             machine: None,
             events: Events::default(),
             functions: ShownFrames::with_sources(),
@@ -109,7 +109,7 @@ impl Default for Numbering {
     }
 }
 
-impl Numbering {
+impl FirefoxNumbering {
     /// Adds a sample.
     pub fn sample(&mut self, resolved: &ResolvedSample<'_>) {
         let sample = &resolved.sample;
@@ -142,7 +142,7 @@ impl Numbering {
         let tid = sample.tid();
         let (pid, tid) = tid.map_or((u32::MAX, u32::MAX), |tid| (tid.pid, tid.tid));
         let stack = self.stack(resolved);
-        self.waiting.seen.push(Seen::Sample(NumberedSample {
+        self.waiting.seen.push(Seen::Sample(FirefoxSample {
             time: sample.time().unwrap_or(0),
             pid,
             tid,
@@ -238,7 +238,7 @@ fn reason<'a>(resolved: &ResolvedSample<'a>) -> Option<&'a [u8]> {
 /// Numbers a part of the samples.
 #[derive(Debug)]
 pub(super) struct FirefoxPart {
-    numbering: Numbering,
+    numbering: FirefoxNumbering,
     entries: TakenEntries,
     needs: Needs,
 }
@@ -247,7 +247,7 @@ impl FirefoxPart {
     /// Returns a part of a sink with these needs.
     pub fn new(needs: Needs) -> Self {
         FirefoxPart {
-            numbering: Numbering::default(),
+            numbering: FirefoxNumbering::default(),
             entries: TakenEntries::default(),
             needs,
         }

@@ -9,8 +9,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use perfdata_columns::{ArrowStream, Options as Columns, ParquetTables, SampleBatches};
 use perfdata_core::read::{Limits, Options, RecordSource, RecordingReader};
 use perfdata_export::{
-    BranchProfile, Firefox, FlameGraph, FlameGraphForm, Folded, Like, Otlp, PerfScript, Pprof,
-    ProfileForm, Sink, Sources, Speedscope, export,
+    BranchProfile, ExportThreads, Firefox, FlameGraph, FlameGraphForm, Folded, Like, Otlp,
+    PerfScript, Pprof, ProfileForm, Report, Result, Sink, Sources, Speedscope, export,
+    export_in_parts,
 };
 use perfdata_session::Samples;
 
@@ -41,25 +42,40 @@ pub fn exports(data: &[u8]) {
         }
         return;
     }
-    let mut sink: Box<dyn Sink + '_> = match choice {
-        0 => Box::new(Folded::new(&mut out)),
-        1 => Box::new(FlameGraph::new(&mut out, FlameGraphForm::Page, b"a<b>&c")),
-        2 => Box::new(FlameGraph::new(
-            &mut out,
-            FlameGraphForm::Picture,
-            b"a<b>&c",
-        )),
-        3 => Box::new(Pprof::new(&mut out)),
-        4 => Box::new(Otlp::new(&mut out)),
-        5 => Box::new(Firefox::new(&mut out, b"\"a\"")),
-        6 => Box::new(Speedscope::new(&mut out, b"\"a\"")),
-        7 => Box::new(PerfScript::new(&mut out, Like::Perf7_2)),
-        _ => Box::new(PerfScript::new(&mut out, Like::Perf6_1).with_nanoseconds(true)),
-    };
-    let result = export(&mut samples, None, &mut *sink);
-    drop(sink);
+    let result = export(&mut samples, None, &mut *sink_of(choice, &mut out));
     if result.is_ok() {
         check(choice, &out);
+    }
+    let Some(mut samples) = self::samples(data) else {
+        return;
+    };
+    // Each thread takes a record at a time.
+    let threads = ExportThreads::new(2).with_block(1);
+    let mut in_parts = Vec::new();
+    let mut sink = sink_of(choice, &mut in_parts);
+    let other = export_in_parts(&mut samples, None, &mut *sink, threads);
+    drop(sink);
+    match (result, other) {
+        (Ok(_), Ok(_)) => assert!(in_parts == out, "another output in two threads"),
+        (result, other) => {
+            let message = |result: Result<Report>| result.err().map(|error| error.to_string());
+            assert_eq!(message(other), message(result), "in two threads");
+        }
+    }
+}
+
+/// Returns the sink of a choice.
+fn sink_of(choice: u8, out: &mut Vec<u8>) -> Box<dyn Sink + '_> {
+    match choice {
+        0 => Box::new(Folded::new(out)),
+        1 => Box::new(FlameGraph::new(out, FlameGraphForm::Page, b"a<b>&c")),
+        2 => Box::new(FlameGraph::new(out, FlameGraphForm::Picture, b"a<b>&c")),
+        3 => Box::new(Pprof::new(out)),
+        4 => Box::new(Otlp::new(out)),
+        5 => Box::new(Firefox::new(out, b"\"a\"")),
+        6 => Box::new(Speedscope::new(out, b"\"a\"")),
+        7 => Box::new(PerfScript::new(out, Like::Perf7_2)),
+        _ => Box::new(PerfScript::new(out, Like::Perf6_1).with_nanoseconds(true)),
     }
 }
 
