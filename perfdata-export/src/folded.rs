@@ -13,6 +13,7 @@ use perfdata_session::{CommId, DsoKind};
 use crate::counts::{Counts, Sums};
 use crate::error::{Error, Result};
 use crate::events::Events;
+use crate::parts::numbers::renumbered;
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
@@ -240,8 +241,7 @@ impl<W: Write> Folded<W> {
     /// Adds the stacks of a part of the samples.
     fn add(&mut self, part: Folded<io::Sink>) -> Result<()> {
         let events = self.events.join(part.events);
-        let at = part.event.and_then(|event| usize::try_from(event).ok());
-        let Some(&event) = at.and_then(|at| events.get(at)) else {
+        let Some(event) = part.event.and_then(|event| renumbered(&events, event)) else {
             return Ok(());
         };
         match self.event {
@@ -251,12 +251,7 @@ impl<W: Write> Folded<W> {
         }
         let texts = part.texts.0.list.iter();
         let numbers: Vec<u32> = texts.map(|text| self.texts.intern(text)).collect();
-        let number = |of_part: u32| {
-            let at = usize::try_from(of_part).ok();
-            at.and_then(|at| numbers.get(at))
-                .copied()
-                .unwrap_or(of_part)
-        };
+        let number = |of_part: u32| renumbered(&numbers, of_part).unwrap_or(of_part);
         let texts = &self.texts;
         let text = |stack: &[u32], line: &mut Vec<u8>| texts.line(stack, line);
         self.counts.join(part.counts, number, text)

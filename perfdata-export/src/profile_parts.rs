@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::events::Events;
 use crate::locations::{Line, Location, Locations};
 use crate::machine::Machine;
+use crate::parts::numbers::{of_part, renumbered};
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::process_names::ProcessNames;
 use crate::profile::{Profile, ProfileMapping};
@@ -174,10 +175,8 @@ struct ProfileNumbers {
 
 /// Returns the number in a list for one that counts from 1; 0 has no entry.
 fn from_one(list: &[u32], number: u32) -> u32 {
-    let at = number
-        .checked_sub(1)
-        .and_then(|at| usize::try_from(at).ok());
-    at.and_then(|at| list.get(at)).copied().unwrap_or(0)
+    let at = number.checked_sub(1);
+    at.and_then(|at| renumbered(list, at)).unwrap_or(0)
 }
 
 /// What a profile has of parts of the samples.
@@ -201,12 +200,8 @@ impl Profile {
             numbers,
             mappings,
         } = &mut parts;
-        if numbers.len() <= made.part {
-            let len = made.part.saturating_add(1);
-            numbers.resize_with(len, ProfileNumbers::default);
-        }
         let tables = tables.get_or_insert_default();
-        if let Some(numbers) = numbers.get_mut(made.part) {
+        if let Some(numbers) = of_part(numbers, made.part) {
             for samples in all {
                 self.learn(&samples, mappings, numbers, tables);
                 self.add_samples(samples, numbers)?;
@@ -276,7 +271,7 @@ impl Profile {
             let Some((&event, rest)) = stack.split_first() else {
                 continue;
             };
-            let event = usize::try_from(event).ok().and_then(|at| events.get(at));
+            let event = renumbered(&events, event);
             let (values, locations) = rest.split_at_checked(are_texts.len()).unwrap_or_default();
             own.clear();
             own.push(0);
@@ -287,7 +282,7 @@ impl Profile {
             }));
             let locations = locations.iter();
             own.extend(locations.map(|&number| from_one(&numbers.locations, number)));
-            if let Some(&event) = event {
+            if let Some(event) = event {
                 self.count(&mut own, event, weight)?;
             }
         }

@@ -317,6 +317,7 @@ impl Session {
             self.processes.len().saturating_mul(process),
             self.removed.held(),
             self.dsos.held(),
+            size_of_val(self.mapped.as_slice()),
             self.mappings.borrow().0.len().saturating_mul(mapping),
             self.spaces.held(),
             self.told,

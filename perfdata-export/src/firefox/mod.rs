@@ -24,10 +24,10 @@ use crate::error::Result;
 use crate::events::Events;
 use crate::json;
 use crate::machine::Machine;
+use crate::parts::numbers::of_part;
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::shown::{Interned, Shown};
-use crate::table_entries::TableNumbers;
 use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
 use memory::Memory;
@@ -74,7 +74,7 @@ pub struct Firefox<W: Write> {
     numbering: FirefoxNumbering,
     parts: Vec<ProfileRows>,
     /// The functions and modules of all parts; `None` if there are none.
-    tables: Option<(Tables, Vec<TableNumbers>)>,
+    tables: Option<Tables>,
     strings: Interned<Box<[u8]>>,
     threads: Threads,
     memory: Memory,
@@ -157,20 +157,11 @@ impl<W: Write> Firefox<W> {
 
     /// Adds samples and records of a part.
     fn add(&mut self, part: usize, new: FirefoxSamples) -> Result<()> {
-        if self.parts.len() <= part {
-            let len = part.saturating_add(1);
-            self.parts.resize_with(len, ProfileRows::default);
-        }
-        let Some(rows) = self.parts.get_mut(part) else {
+        let Some(rows) = of_part(&mut self.parts, part) else {
             return Ok(());
         };
-        if let Some((tables, numbers)) = &mut self.tables {
-            if numbers.len() <= part {
-                numbers.resize_with(part.saturating_add(1), TableNumbers::default);
-            }
-            if let Some(numbers) = numbers.get_mut(part) {
-                tables.join(&new.entries, numbers);
-            }
+        if let Some(tables) = &mut self.tables {
+            tables.join(&new.entries, &mut rows.tables);
         }
         if self.machine.is_none() {
             self.machine = new.machine;
@@ -371,7 +362,7 @@ impl<W: Write> Sink for Firefox<W> {
 
     fn finish(&mut self, tables: &Tables) -> Result<()> {
         match self.tables.take() {
-            Some(of_parts) => self.write(&of_parts.0),
+            Some(of_parts) => self.write(&of_parts),
             None => {
                 self.take_numbered()?;
                 self.write(tables)

@@ -13,11 +13,12 @@ use super::memory::{MemoryChange, MemoryChanges};
 use crate::error::Result;
 use crate::events::Events;
 use crate::machine::Machine;
+use crate::parts::numbers::renumbered;
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::places::Places;
 use crate::resolve::{Needs, ResolvedFrame, ResolvedSample, Sink};
 use crate::shown::{Interned, Shown, ShownFrames};
-use crate::table_entries::{TableEntries, TakenEntries};
+use crate::table_entries::{TableEntries, TableNumbers, TakenEntries};
 use crate::tables::Tables;
 use crate::tree::{Node, ROOT, Tree};
 
@@ -282,16 +283,16 @@ impl SinkPart for FirefoxPart {
 /// The numbers of a profile by those of a part.
 #[derive(Debug, Default)]
 pub(super) struct ProfileRows {
+    pub tables: TableNumbers,
     pub functions: Vec<u32>,
     pub frames: Vec<u32>,
     /// Without that of the root.
     pub nodes: Vec<u32>,
 }
 
-/// Returns the number in a list; 0 if there is none.
-pub(super) fn number_in(list: &[u32], number: u32) -> u32 {
-    let at = usize::try_from(number).ok();
-    at.and_then(|at| list.get(at)).copied().unwrap_or(0)
+/// Returns the new number of something; 0 if it has none.
+pub(super) fn number_in(list: &[u32], old: u32) -> u32 {
+    renumbered(list, old).unwrap_or(0)
 }
 
 impl ProfileRows {

@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 
 use crate::error::Result;
 use crate::events::Events;
+use crate::parts::numbers::{of_part, renumbered};
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{ResolvedSample, Sink};
 use crate::shown::{Interned, Shown};
@@ -248,11 +249,7 @@ impl<W: Write> FlameGraph<W> {
 
     /// Adds samples of a part.
     fn add_samples(&mut self, part: usize, new: NumberedSamples) {
-        if self.parts.len() <= part {
-            self.parts
-                .resize_with(part.saturating_add(1), StackNodes::default);
-        }
-        if let Some(numbers) = self.parts.get_mut(part) {
+        if let Some(numbers) = of_part(&mut self.parts, part) {
             let frames = new.frames.iter();
             let frames = frames.map(|frame| self.frames.number(frame.clone()));
             numbers.frames.extend(frames);
@@ -317,8 +314,7 @@ impl<W: Write> FlameGraph<W> {
 }
 
 fn number(numbers: &[u32], old: u32) -> u32 {
-    let new = usize::try_from(old).ok().and_then(|at| numbers.get(at));
-    new.copied().unwrap_or(NONE)
+    renumbered(numbers, old).unwrap_or(NONE)
 }
 
 impl Side {
@@ -334,7 +330,7 @@ impl Side {
 
 /// Returns whether nothing is known about a frame.
 fn is_unmapped(frame: &Shown) -> bool {
-    *frame.name == *UNKNOWN.as_bytes()
+    *frame.name == *UNKNOWN.as_bytes() && frame.module.is_empty()
 }
 
 /// Gives the samples of a part of a recording numbers.

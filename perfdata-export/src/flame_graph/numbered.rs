@@ -11,6 +11,7 @@ use super::NamedThread;
 use super::rows::NONE;
 use crate::events::Events;
 use crate::hash_index::HashIndex;
+use crate::parts::numbers::renumbered;
 use crate::places::Places;
 use crate::resolve::ResolvedSample;
 use crate::shown::{Shown, ShownFrames};
@@ -205,10 +206,8 @@ impl StackNodes {
         }
         let frames = &self.frames;
         for stack in new.stacks.iter() {
-            let numbers = stack.iter().map(|&number| {
-                let at = usize::try_from(number).ok();
-                at.and_then(|at| frames.get(at)).copied().unwrap_or(NONE)
-            });
+            let numbers = stack.iter();
+            let numbers = numbers.map(|&number| renumbered(frames, number).unwrap_or(NONE));
             self.stacks.push(numbers);
         }
         self.nodes.resize(self.stacks.len(), None);

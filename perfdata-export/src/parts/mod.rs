@@ -7,6 +7,7 @@
 
 mod feed;
 mod joined;
+pub(crate) mod numbers;
 mod worker;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use perfdata_session::ThreadId;
 use crate::error::{Error, Result};
 use crate::events::{Event, Events};
 use crate::json;
+use crate::parts::numbers::{of_part, renumbered};
 use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{ResolvedSample, Sink};
 use crate::script::numbers::push_number;
@@ -96,11 +97,7 @@ impl<W: Write> Speedscope<W> {
 
     /// Adds samples of a part.
     fn add_samples(&mut self, part: usize, new: SpeedscopeSamples) -> Result<()> {
-        if self.parts.len() <= part {
-            self.parts
-                .resize_with(part.saturating_add(1), FrameNumbers::default);
-        }
-        let Some(numbers) = self.parts.get_mut(part) else {
+        let Some(numbers) = of_part(&mut self.parts, part) else {
             return Ok(());
         };
         if let Some(tables) = &mut self.tables {
@@ -119,10 +116,7 @@ impl<W: Write> Speedscope<W> {
             numbers.frames.push(self.frames.number(key));
         }
         let events = self.events.join(new.events);
-        let event_of = |event: u32| {
-            let at = usize::try_from(event).ok();
-            at.and_then(|at| events.get(at)).copied().unwrap_or(event)
-        };
+        let event_of = |event: u32| renumbered(&events, event).unwrap_or(event);
         for (event, thread, name) in new.threads {
             let event = event_of(event);
             if !self.numbers.contains_key(&(event, Some(thread))) {
@@ -137,10 +131,9 @@ impl<W: Write> Speedscope<W> {
                     if !stack.is_empty() {
                         stack.push(b',');
                     }
-                    let numbers = self.parts.get(part).map(|numbers| &numbers.frames);
-                    let at = usize::try_from(number).ok();
-                    let number = numbers.zip(at).and_then(|(list, at)| list.get(at));
-                    push_number(&mut stack, number.copied().unwrap_or(0).into(), 0);
+                    let numbers = self.parts.get(part);
+                    let number = numbers.and_then(|part| renumbered(&part.frames, number));
+                    push_number(&mut stack, number.unwrap_or(0).into(), 0);
                 }
             }
             let event = event_of(sample.event);
