@@ -122,10 +122,10 @@ pub enum DsoKind {
     Vdso,
     /// The vDSO of a 32-bit process, with any name: `[vdso]`, `[vdso32]`, `[vdsox32]`.
     Vdso32,
-    /// A file that a process mapped.
+    /// A file that a process mapped, or a program in memory, `/memfd:…`, with a recorded build ID.
     File,
-    /// Memory that is not a file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages.
-    /// A JIT compiler generated the code in it.
+    /// Memory that is not a file: `//anon`, `[heap]`, `[stack]`, `/SYSV…`, huge pages, `/memfd:…` without
+    /// a recorded build ID. A JIT compiler generated the code in it.
     Anonymous,
 }
 
@@ -289,6 +289,9 @@ impl Dsos {
 /// the bracket.
 const KERNELS: [&[u8]; 2] = [b"[kernel.kallsyms", b"[guest.kernel.kallsyms"];
 
+/// The beginning of the names of files in memory that memfd_create(2) makes.
+pub(crate) const MEMFD: &[u8] = b"/memfd:";
+
 /// Names of mappings in processes that are not files (tools/perf/util/map.c, `is_anon_memory` and
 /// `is_no_dso_memory`).
 const ANONYMOUS: [&[u8]; 6] = [
@@ -296,7 +299,7 @@ const ANONYMOUS: [&[u8]; 6] = [
     b"/dev/zero",
     b"/anon_hugepage",
     b"/SYSV",
-    b"/memfd:",
+    MEMFD,
     b"[",
 ];
 

@@ -2,7 +2,7 @@
 
 use perfdata_core::record::{CpuMode, Ksymbol, MISC_MMAP_DATA, MappingView, Mmap, Mmap2};
 
-use crate::dso::{BuildId, Dso, DsoKind, FileId, Machine, classify};
+use crate::dso::{BuildId, Dso, DsoKind, FileId, MEMFD, Machine, classify};
 use crate::ids::DsoId;
 
 /// A mapping of a part of a DSO. Newer mappings may replace a part of its addresses.
@@ -102,12 +102,20 @@ impl<'a> Mapped<'a> {
         let new = Self::new(view.filename, flags, misc, view.pid);
         let new = new.at(view.addr, view.len, view.pgoff);
         let build_id = view.build_id.and_then(BuildId::new);
+        let kind = match new.dso.kind {
+            // The kernel finds build IDs only in ELF files: this is a program, and not generated code.
+            DsoKind::Anonymous if build_id.is_some() && view.filename.starts_with(MEMFD) => {
+                DsoKind::File
+            }
+            kind => kind,
+        };
         let inode = view.inode.as_ref();
         let file = inode
             .and_then(FileId::of)
-            .filter(|_| new.dso.kind == DsoKind::File && build_id.is_none());
+            .filter(|_| kind == DsoKind::File && build_id.is_none());
         Mapping {
             dso: MappedDso {
+                kind,
                 file,
                 build_id,
                 ..new.dso
@@ -215,5 +223,28 @@ impl MappedDso<'_> {
             mapped_build_id: build_id,
             process,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_memory_have_a_build_id() {
+        let of = |filename: &str, build_id| {
+            let map = Mmap::default();
+            let mut view = MappingView::of_mmap(&map);
+            (view.build_id, view.filename) = (build_id, filename.as_bytes());
+            Mapped::of_view(&view, CpuMode::USER.0).dso.kind
+        };
+        let id = Some(&[1; 20][..]);
+        assert_eq!(of("/memfd:program (deleted)", id), DsoKind::File);
+        assert_eq!(of("/memfd:program (deleted)", None), DsoKind::Anonymous);
+        assert_eq!(
+            of("/memfd:program (deleted)", Some(&[0; 20])),
+            DsoKind::Anonymous
+        );
+        assert_eq!(of("//anon", id), DsoKind::Anonymous);
     }
 }
