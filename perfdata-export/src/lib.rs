@@ -91,7 +91,7 @@ mod text;
 mod tracepoints;
 mod tree;
 
-pub use branch_profile::{Binary, BranchProfile, ProfileForm, ProfileSummary};
+pub use branch_profile::{Binary, BranchCounts, BranchProfile, ProfileForm, ProfileSummary};
 pub use error::{Error, Result};
 pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};

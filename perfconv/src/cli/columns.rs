@@ -1,6 +1,5 @@
 //! The options of exports to columns.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -27,10 +26,6 @@ pub struct ColumnArgs {
     #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true, help_heading = COLUMNS)]
     #[arg(hide_short_help = true)]
     pub columns: Option<ColumnList>,
-    /// Export at most N recordings at the same time [default: number of CPUs]
-    #[arg(long, value_name = "N", requires = "append_to", hide_short_help = true)]
-    #[arg(help_heading = COLUMNS)]
-    pub jobs: Option<NonZeroUsize>,
     /// Recordings without CLOCK_DATA were made at TIME, such as 2026-11-27T10:00:00Z or 2026-11-27
     ///
     /// --append-to divides recordings by their date. That of a recording without CLOCK_DATA is

@@ -1,5 +1,6 @@
 //! The options of `perfconv export`.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -235,6 +236,10 @@ pub struct ExportArgs {
     /// Format of OUTPUT [default: by the ending of its name]
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
+    /// Read at most N recordings at the same time, with --append-to or for a profile for compilers
+    /// [default: number of CPUs]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub jobs: Option<NonZeroUsize>,
     /// Columns for databases.
     #[cfg(feature = "columns")]
     #[command(flatten)]

@@ -18,7 +18,7 @@ use perfdata_recipe::Exported;
 use super::broken::BrokenRow;
 use super::columns::{Opened, STANDARD, id_of, threads_of};
 use super::compacted_index::CompactedIndex;
-use super::export::{of_args, tell};
+use super::export::{jobs_of, of_args, tell};
 use super::shared_columns::SchemaFiles;
 use super::{Outcome, Several, objects, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
@@ -67,11 +67,7 @@ pub fn run(
     }
     let start = Instant::now();
     let paths = several.paths;
-    let jobs = args
-        .columns
-        .jobs
-        .map_or_else(|| limits.threads(), Into::into);
-    let jobs = jobs.min(paths.len()).max(1);
+    let jobs = jobs_of(args, limits, paths.len());
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
     let compacted = CompactedIndex::default();

@@ -39,7 +39,11 @@ pub fn run(
         return append::run(args, folder, limits, messages, several);
     }
     if let Some(form) = args.to.and_then(profile::form_of) {
-        return profile::run(args, form, limits, messages, several.paths);
+        return profile::run(args, form, limits, messages, several);
+    }
+    if args.jobs.is_some() {
+        let what = "'--jobs' needs --append-to, or a profile for compilers, such as --to bolt";
+        return Err(Error::Usage(what.into()));
     }
     let [input] = several.paths else {
         let what = "several recordings cannot be exported to one output";
@@ -224,6 +228,12 @@ pub(super) fn of_args(args: &ExportArgs, command: ItraceCommand, limits: Limits)
     export.groups = command != ItraceCommand::Script;
     export.help = Some(objects::help);
     Ok(export)
+}
+
+/// Returns how many of several recordings are read at the same time.
+pub(super) fn jobs_of(args: &ExportArgs, limits: Limits, recordings: usize) -> usize {
+    let jobs = args.jobs.map_or_else(|| limits.threads(), Into::into);
+    jobs.min(recordings).max(1)
 }
 
 /// Returns the labels of the samples.

@@ -1,18 +1,22 @@
 //! `perfconv export --to bolt`, `llvm-profgen` and `autofdo`: profiles for compilers.
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Output;
 use perfdata_core::read::Limits;
-use perfdata_export::{Binary, BranchProfile, ProfileForm, ProfileSummary};
+use perfdata_export::{Binary, BranchCounts, BranchProfile, ProfileForm, ProfileSummary};
 use perfdata_inject::itrace::ItraceCommand;
-use perfdata_recipe::{Exported, failed};
+use perfdata_recipe::{Ending, Exported, failed};
 use perfdata_session::BuildId;
 
-use super::export::{of_args, sources};
-use super::{Outcome, open, output_or_standard};
+use super::export::{jobs_of, of_args, sources};
+use super::{Outcome, Several, open, open_unseen, output_or_standard};
 use crate::cli::{ExportArgs, Format};
 use crate::messages::Messages;
 use crate::suggestions::count;
@@ -33,47 +37,158 @@ pub(super) fn run(
     form: ProfileForm,
     limits: Limits,
     messages: Messages,
-    inputs: &[PathBuf],
+    several: &Several<'_>,
 ) -> Result<Outcome> {
+    let inputs = several.paths;
     let first = inputs.first().map_or(Path::new(""), PathBuf::as_path);
     let path = output_or_standard(args.output.path.as_deref(), first)?;
     let binary = args.binary.as_deref().map(binary).transpose()?;
     let all: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     let output = Output::create_beside(path, &all, args.output.force)?.synced(!args.output.no_sync);
-    let mut export = of_args(args, ItraceCommand::Compiler, limits)?;
+    let jobs = jobs_of(args, limits, inputs.len());
+    // The threads are for several recordings, then for parts of each.
+    let threads = limits.threads().checked_div(jobs).unwrap_or(1).max(1);
+    let limits_of_each = limits.with_max_threads(Some(threads));
+    let mut export = of_args(args, ItraceCommand::Compiler, limits_of_each)?;
     (export.symbols, export.unwind) = (false, false);
-    let opened = open(first, limits, messages)?;
+    // One of several hosts may have done nothing.
+    export.allow_empty |= inputs.len() > 1;
+    let opened = open(first, limits_of_each, messages)?;
     let folder = opened.bundle_folder()?;
-    let mut opened = Some(opened);
-    let (exported, summary) = output.write_stream(limits.threads(), |out: &mut dyn Write| {
+    let opened = Mutex::new(Some(opened));
+    let mut failed_at = None;
+    let written = output.write_stream(limits.threads(), |out: &mut dyn Write| {
         let sink = BranchProfile::new(
             BufWriter::new(out),
             form,
             sources(args)?.with_bundle(folder),
         );
         let mut sink = sink.with_binary(binary);
-        let exported = inputs.iter().map(|input| {
-            let input = match opened.take() {
-                Some(first) => first,
-                None => open(input, limits, messages)?,
+        let count = |number: usize, input: &Path, mut counts: BranchCounts| {
+            let first = match number {
+                0 => opened.lock().unwrap_or_else(PoisonError::into_inner).take(),
+                _ => None,
             };
-            export.run(input, &mut sink, path)
-        });
-        let exported: Vec<Exported> = exported.collect::<Result<_>>()?;
+            let input = match first {
+                Some(first) => first,
+                None if jobs > 1 => open_unseen(input, limits_of_each, messages)?,
+                None => open(input, limits_of_each, messages)?,
+            };
+            let exported = export.run(input, &mut counts, path)?;
+            Ok((exported, counts))
+        };
+        let exported = count_all(&mut sink, inputs, jobs, path, &count);
+        let exported = exported.map_err(|(number, error)| {
+            failed_at = inputs.get(number);
+            error
+        })?;
         let summary = sink.write().map_err(|error| unwritten(error, path))?;
         Ok((exported, summary))
-    })?;
-    for Exported {
-        notes, leftover, ..
-    } in &exported
-    {
-        if let Some(leftover) = leftover {
-            messages.warning(format_args!("{leftover}; the output does not contain them"));
+    });
+    let (exported, summary) = match (written, failed_at) {
+        (Ok(written), _) => written,
+        (Err(error), Some(input)) if several.are_many() => {
+            return Ok(several.failed(input, &error));
         }
-        notes.iter().for_each(|note| messages.note(note));
+        (Err(error), _) => return Err(error),
+    };
+    for (exported, input) in exported.iter().zip(inputs) {
+        let whose = match inputs.len() {
+            1 => String::new(),
+            _ => format!("{}: ", input.display()),
+        };
+        if let Some(leftover) = &exported.leftover {
+            messages.warning(format_args!(
+                "{whose}{leftover}; the output does not contain them"
+            ));
+        }
+        if exported.report.samples == 0 {
+            messages.note(format_args!("{whose}{}", Ending::NO_SAMPLES));
+        }
+        for note in &exported.notes {
+            messages.note(format_args!("{whose}{note}"));
+        }
     }
     tell(&summary, messages);
     Ok(Outcome::Done)
+}
+
+/// Counts the branches of all inputs, several at the same time, and adds them to `sink`. Of several
+/// errors, that of the first input is returned, with the number of the input.
+fn count_all<W: Write>(
+    sink: &mut BranchProfile<W>,
+    inputs: &[PathBuf],
+    jobs: usize,
+    path: &Path,
+    count: &(dyn Fn(usize, &Path, BranchCounts) -> Result<(Exported, BranchCounts)> + Sync),
+) -> Result<Vec<Exported>, (usize, Error)> {
+    // What threads begin with, in the order of the inputs.
+    let all = inputs.iter().enumerate();
+    let all: Vec<_> = all
+        .map(|(number, input)| (number, input, sink.counts_of(number)))
+        .collect();
+    let waiting = Mutex::new(all.into_iter());
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    };
+    let is_over = AtomicBool::new(false);
+    let mut exported = BTreeMap::new();
+    let mut first_error: Option<(usize, Error)> = None;
+    let mut add = |number: usize, result: Result<(Exported, BranchCounts)>| {
+        let result = result.and_then(|(exported, counts)| {
+            sink.add(counts).map_err(|error| failed(error, path))?;
+            Ok(exported)
+        });
+        match result {
+            Ok(one) => drop(exported.insert(number, one)),
+            Err(error) => {
+                is_over.store(true, Ordering::Relaxed);
+                if first_error
+                    .as_ref()
+                    .is_none_or(|(first, _)| number < *first)
+                {
+                    first_error = Some((number, error));
+                }
+            }
+        }
+    };
+    let next = || match is_over.load(Ordering::Relaxed) {
+        true => None,
+        false => next(),
+    };
+    thread::scope(|scope| {
+        let (sender, results) = mpsc::sync_channel(jobs);
+        let start = |_| {
+            let sender = sender.clone();
+            thread::Builder::new().spawn_scoped(scope, || {
+                let sender = sender;
+                while let Some((number, input, counts)) = next() {
+                    let result = count(number, input, counts);
+                    is_over.fetch_or(result.is_err(), Ordering::Relaxed);
+                    if sender.send((number, result)).is_err() {
+                        return;
+                    }
+                }
+            })
+        };
+        let is_started = jobs > 1 && (0..jobs).map_while(|at| start(at).ok()).count() > 0;
+        drop(sender);
+        if !is_started {
+            while let Some((number, input, counts)) = next() {
+                add(number, count(number, input, counts));
+            }
+        }
+        for (number, result) in results {
+            add(number, result);
+        }
+    });
+    match first_error {
+        Some(found) => Err(found),
+        None => Ok(exported.into_values().collect()),
+    }
 }
 
 /// Returns the error of a profile. A file that cannot be found can be named.

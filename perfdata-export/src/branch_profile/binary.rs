@@ -8,8 +8,9 @@ use perfdata_symbols::Elf;
 /// Which object the profile is about.
 #[derive(Debug)]
 pub struct Binary {
-    file: Option<(PathBuf, Elf)>,
+    path: Option<PathBuf>,
     build_id: Option<BuildId>,
+    elf: Option<Elf>,
 }
 
 impl Binary {
@@ -21,16 +22,18 @@ impl Binary {
     pub fn open(path: &Path) -> Result<Self, String> {
         let elf = Elf::open(path)?;
         Ok(Binary {
+            path: Some(path.to_owned()),
             build_id: elf.build_id(),
-            file: Some((path.to_owned(), elf)),
+            elf: Some(elf),
         })
     }
 
     /// Returns the object with a build ID. Its file is searched as for names.
     pub fn with_build_id(id: BuildId) -> Self {
         Binary {
-            file: None,
+            path: None,
             build_id: Some(id),
+            elf: None,
         }
     }
 
@@ -39,10 +42,9 @@ impl Binary {
         if let (Some(own), Some(other)) = (&self.build_id, &build_id) {
             return own.padded().0 == other.padded().0;
         }
-        let Some((path, _)) = &self.file else {
+        let Some(name) = self.file_name() else {
             return false;
         };
-        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         match dso.kind {
             DsoKind::Kernel => name.starts_with(b"vmlinux"),
             DsoKind::File => dso.path().rsplit(|&byte| byte == b'/').next() == Some(name),
@@ -52,21 +54,25 @@ impl Binary {
 
     /// Returns whether the object is the image of a kernel.
     pub(super) fn is_kernel(&self) -> bool {
-        self.file.as_ref().is_some_and(|(path, _)| {
-            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            name.starts_with(b"vmlinux")
-        })
+        self.file_name()
+            .is_some_and(|name| name.starts_with(b"vmlinux"))
     }
 
-    /// Returns the file, if it was named, or the build ID.
-    pub(super) fn into_file(self) -> Option<Elf> {
-        self.file.map(|(_, elf)| elf)
+    /// Returns the name of the file, if it was named, without its directory.
+    fn file_name(&self) -> Option<&[u8]> {
+        let name = self.path.as_ref()?.file_name().unwrap_or_default();
+        Some(name.as_encoded_bytes())
+    }
+
+    /// Takes the file, if it was named.
+    pub(super) fn take_file(&mut self) -> Option<Elf> {
+        self.elf.take()
     }
 
     /// Returns how the object was named, for messages.
     pub(super) fn name(&self) -> String {
-        match (&self.file, &self.build_id) {
-            (Some((path, _)), _) => path.display().to_string(),
+        match (&self.path, &self.build_id) {
+            (Some(path), _) => path.display().to_string(),
             (None, Some(id)) => format!("build ID {id}"),
             (None, None) => String::new(),
         }

@@ -1,6 +1,5 @@
 //! How often each branch was taken, with where the code after it was left.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -35,6 +34,28 @@ pub(super) struct Entries {
 }
 
 impl Entries {
+    /// Returns the counts of one of several threads.
+    pub fn of_part(parts: usize) -> Self {
+        Entries {
+            far: Counts::of_part(parts),
+            ..Entries::default()
+        }
+    }
+
+    /// Adds the counts of a thread.
+    pub fn join(&mut self, part: Entries) -> Result<()> {
+        self.branches.join(&part.branches);
+        self.samples.join(&part.samples);
+        for (entry, sums) in part.near {
+            self.add_sums(entry, sums)?;
+        }
+        if part.has_far {
+            self.has_far = true;
+            self.far.join(part.far, |half| half, line)?;
+        }
+        Ok(())
+    }
+
     /// Counts an entry.
     #[inline]
     pub fn add(&mut self, entry: Entry, is_mispredicted: bool) -> Result<()> {
@@ -44,11 +65,16 @@ impl Entries {
         } else {
             self.branches.count(from, to);
         }
+        self.add_sums(entry, one(is_mispredicted))
+    }
+
+    #[inline]
+    fn add_sums(&mut self, entry: Entry, more: Sums) -> Result<()> {
         if let Some(sums) = self.near.get_mut(&entry) {
-            sums.add(one(is_mispredicted));
+            sums.add(more);
             return Ok(());
         }
-        self.near.insert(entry, one(is_mispredicted));
+        self.near.insert(entry, more);
         if self.near.len() >= MOST {
             self.move_far()?;
         }
@@ -123,18 +149,26 @@ impl ObjectTally {
         }
     }
 
+    /// Adds the numbers of a thread.
+    fn join(&mut self, part: &ObjectTally) {
+        self.total = self.total.saturating_add(part.total);
+        let len = self.by_object.len().max(part.by_object.len());
+        self.by_object.resize(len, 0);
+        for (sum, more) in self.by_object.iter_mut().zip(&part.by_object) {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
     /// Returns the number of all.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns how many each object has, and its number, those with most first.
-    pub fn by_object(&self) -> Vec<(u64, u16)> {
+    /// Returns how many each object has, and its number, in the order of the numbers.
+    pub fn by_object(&self) -> impl Iterator<Item = (u64, u16)> {
         let sums = self.by_object.iter().zip(0..).skip(1);
         let sums = sums.filter(|&(&sum, _)| sum > 0);
-        let mut list: Vec<(u64, u16)> = sums.map(|(&sum, number)| (sum, number)).collect();
-        list.sort_unstable_by_key(|&(sum, number)| (Reverse(sum), number));
-        list
+        sums.map(|(&sum, number)| (sum, number))
     }
 }
 

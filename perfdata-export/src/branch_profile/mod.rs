@@ -9,22 +9,25 @@ mod objects;
 mod rules;
 mod table;
 
+use std::cmp::Reverse;
 use std::io::Write;
+use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::BranchFlags;
-use perfdata_symbols::{ObjectFiles, ObjectFinder, Sources};
+use perfdata_symbols::{Elf, ObjectFiles, ObjectFinder, Sources};
 
 pub use self::binary::Binary;
 use self::code::Code;
 use self::entries::{Entries, Entry};
-use self::objects::{Object, Objects, Place};
+use self::objects::{KnownObjects, Object, Objects, Place};
 use self::rules::{KERNEL, Taken};
 use self::table::Table;
 use crate::error::{Error, Result};
 use crate::events::is_dummy;
+use crate::parts::{Made, MadeOf, SinkPart};
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::tables::Tables;
 
@@ -48,21 +51,33 @@ pub enum ProfileForm {
 /// addresses, functions and instructions come from it. The rules by which each reader leaves out
 /// branches are its own.
 ///
-/// The counts need up to 80 MiB of memory; more are stored in temporary files.
+/// The counts need up to 80 MiB of memory, twice as much in several threads; more are stored in
+/// temporary files.
 #[derive(Debug)]
 pub struct BranchProfile<W> {
     out: W,
-    form: ProfileForm,
     sources: Sources,
-    binary: Option<Binary>,
+    /// The file of the [`Binary`].
+    file: Option<Elf>,
+    counts: BranchCounts,
+}
+
+/// The counted branches of one or several recordings, of the [`BranchProfile`] that
+/// [made](BranchProfile::counts_of) it.
+#[derive(Debug)]
+pub struct BranchCounts {
+    form: ProfileForm,
+    binary: Option<Arc<Binary>>,
     objects: Objects,
     entries: Entries,
-    /// Of the first recording with a sample, what the search for files needs.
-    host: Option<Recording>,
+    /// Of the first recording with a sample, its number and what the search for files needs.
+    host: Option<(usize, Recording)>,
     /// The event of the first sample without a branch stack.
     event: Option<Box<[u8]>>,
+    has_several_events: bool,
+    without_branches: u64,
+    with_branches: u64,
     branches: Vec<Taken>,
-    summary: ProfileSummary,
 }
 
 /// What a profile contains.
@@ -95,22 +110,35 @@ impl<W: Write> BranchProfile<W> {
     pub fn new(out: W, form: ProfileForm, sources: Sources) -> Self {
         BranchProfile {
             out,
-            form,
             sources,
-            binary: None,
-            objects: Objects::default(),
-            entries: Entries::default(),
-            host: None,
-            event: None,
-            branches: Vec::new(),
-            summary: ProfileSummary::default(),
+            file: None,
+            counts: BranchCounts::new(form, None, Objects::default(), Entries::default()),
         }
     }
 
     /// Returns the sink for this object. The default is the one with most branches.
     #[must_use]
-    pub fn with_binary(self, binary: Option<Binary>) -> Self {
-        BranchProfile { binary, ..self }
+    pub fn with_binary(mut self, binary: Option<Binary>) -> Self {
+        self.counts.binary = binary.map(|mut binary| {
+            self.file = binary.take_file();
+            Arc::new(binary)
+        });
+        self
+    }
+
+    /// Returns counts for one of several recordings, which can be filled in a thread of its own.
+    /// `number` is that of the recording, from 0, in an order in which the first one decides where
+    /// files are searched.
+    pub fn counts_of(&self, number: usize) -> BranchCounts {
+        self.counts.of_part(number, Entries::default())
+    }
+
+    /// Adds counts.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn add(&mut self, counts: BranchCounts) -> Result<()> {
+        self.counts.add(counts)
     }
 
     /// Writes the profile of all recordings.
@@ -121,47 +149,56 @@ impl<W: Write> BranchProfile<W> {
     pub fn write(self) -> Result<ProfileSummary> {
         let BranchProfile {
             mut out,
-            form,
             sources,
+            file,
+            counts,
+        } = self;
+        let BranchCounts {
+            form,
             binary,
             objects,
             entries,
             host,
             event,
-            mut summary,
+            has_several_events,
+            without_branches,
+            with_branches,
             ..
-        } = self;
-        summary.unnumbered = objects.unnumbered();
-        let has_branches = summary.with_branches > 0;
+        } = counts;
+        let objects = objects.known();
+        let mut summary = ProfileSummary {
+            without_branches,
+            with_branches,
+            has_several_events,
+            unnumbered: objects.unnumbered(),
+            ..ProfileSummary::default()
+        };
+        let has_branches = with_branches > 0;
         if !has_branches && form == ProfileForm::LlvmProfgen {
             return Err(Error::Profile(
                 "the recording contains no branch records: record with perf record -b, or -j any,u"
                     .into(),
             ));
         }
-        if !has_branches && summary.has_several_events {
+        if !has_branches && has_several_events {
             return Err(Error::Profile(
                 "the samples belong to several events: --event selects one".into(),
             ));
         }
-        let mut most = entries.tally().by_object().into_iter();
-        let found = most
-            .next()
-            .and_then(|(counted, number)| Some((counted, number, objects.get(number)?)));
-        let Some((counted, number, object)) = found else {
+        let mut most = by_branches(&entries, &objects).into_iter();
+        let Some((counted, number, object)) = most.next() else {
             let what = if has_branches { "branches" } else { "samples" };
             return Err(Error::Profile(match &binary {
                 Some(binary) => format!("no {what} of {} were recorded", binary.name()),
                 None => format!("no {what} of a file were recorded"),
             }));
         };
-        let next = most.next();
-        summary.next = next.and_then(|(sum, number)| Some((name(objects.get(number)?), sum)));
+        summary.next = most.next().map(|(sum, _, object)| (name(object), sum));
         summary.object = name(object);
         summary.of_others = entries.tally().total().saturating_sub(counted);
-        let files = match (binary.and_then(Binary::into_file), host) {
+        let files = match (file, host) {
             (Some(elf), _) => Ok(ObjectFiles::new(elf, None)),
-            (None, Some(host)) => {
+            (None, Some((_, host))) => {
                 let finder = ObjectFinder::new(sources, &host);
                 let found = finder.find(&object.dso, object.build_id, object.time, b".symtab");
                 found.map_err(|reason| reason.to_string())
@@ -193,6 +230,16 @@ impl<W: Write> BranchProfile<W> {
     }
 }
 
+/// Returns how many branches each object has, its number and itself, those with most first.
+fn by_branches<'a>(entries: &Entries, objects: &'a KnownObjects) -> Vec<(u64, u16, &'a Object)> {
+    let all = entries.tally().by_object();
+    let all = all.filter_map(|(sum, number)| Some((sum, number, objects.get(number)?)));
+    let mut list: Vec<_> = all.collect();
+    // The numbers depend on the threads.
+    list.sort_by_cached_key(|&(sum, _, object)| (Reverse(sum), name(object)));
+    list
+}
+
 /// Returns the name of an object for messages.
 fn name(object: &Object) -> String {
     let name = String::from_utf8_lossy(object.dso.path());
@@ -209,6 +256,88 @@ fn is_mispredicted(flags: BranchFlags) -> bool {
 }
 
 impl<W: Write> Sink for BranchProfile<W> {
+    fn needs(&self) -> Needs {
+        self.counts.needs()
+    }
+
+    fn begin(&mut self, container: ContainerKind) {
+        self.counts.begin(container);
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        self.counts.record(record)
+    }
+
+    fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
+        self.counts.sample(sample)
+    }
+
+    fn part(&self, parts: usize) -> Option<Box<dyn SinkPart>> {
+        self.counts.part(parts)
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        self.counts.join(made)
+    }
+
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
+        self.counts.finish(tables)
+    }
+}
+
+impl BranchCounts {
+    fn new(
+        form: ProfileForm,
+        binary: Option<Arc<Binary>>,
+        objects: Objects,
+        entries: Entries,
+    ) -> Self {
+        BranchCounts {
+            form,
+            binary,
+            objects,
+            entries,
+            host: None,
+            event: None,
+            has_several_events: false,
+            without_branches: 0,
+            with_branches: 0,
+            branches: Vec::new(),
+        }
+    }
+
+    /// Returns counts for a part of the samples, of a recording with this number.
+    fn of_part(&self, recording: usize, entries: Entries) -> Self {
+        let objects = self.objects.shared(recording);
+        BranchCounts::new(self.form, self.binary.clone(), objects, entries)
+    }
+
+    fn add(&mut self, part: BranchCounts) -> Result<()> {
+        self.host = match (self.host.take(), part.host) {
+            (Some(own), Some(other)) if other.0 < own.0 => Some(other),
+            (own, other) => own.or(other),
+        };
+        let is_other = |event: &_| self.event.as_ref().is_some_and(|own| own != event);
+        self.has_several_events |=
+            part.has_several_events || part.event.as_ref().is_some_and(is_other);
+        self.event = self.event.take().or(part.event);
+        self.without_branches = self.without_branches.saturating_add(part.without_branches);
+        self.with_branches = self.with_branches.saturating_add(part.with_branches);
+        self.entries.join(part.entries)
+    }
+}
+
+impl SinkPart for BranchCounts {
+    fn pass_record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        self.record(record)
+    }
+
+    fn end(self: Box<Self>) -> Option<Made> {
+        Some(Made::new(MadeOf::Branches(self)))
+    }
+}
+
+impl Sink for BranchCounts {
     fn needs(&self) -> Needs {
         Needs::default().without_frames(true)
     }
@@ -228,10 +357,10 @@ impl<W: Write> Sink for BranchProfile<W> {
             return Ok(());
         }
         if self.host.is_none() {
-            self.host = Some(sample.recording().clone());
+            self.host = Some((self.objects.recording(), sample.recording().clone()));
         }
         self.objects.of_sample(sample);
-        let binary = self.binary.as_ref();
+        let binary = self.binary.as_deref();
         let branches = sample.sample_view().branches();
         let is_counted = match self.form {
             ProfileForm::AutoFdo => true,
@@ -249,13 +378,13 @@ impl<W: Write> Sink for BranchProfile<W> {
             let event = sample.event_name();
             let is_other = |known: &[u8]| known != event;
             if self.event.as_deref().is_some_and(is_other) {
-                self.summary.has_several_events = true;
+                self.has_several_events = true;
             }
             self.event.get_or_insert_with(|| event.into());
-            self.summary.without_branches = self.summary.without_branches.saturating_add(1);
+            self.without_branches = self.without_branches.saturating_add(1);
             return Ok(());
         };
-        self.summary.with_branches = self.summary.with_branches.saturating_add(1);
+        self.with_branches = self.with_branches.saturating_add(1);
         self.branches.clear();
         for branch in branches {
             self.branches.push(Taken {
@@ -270,7 +399,20 @@ impl<W: Write> Sink for BranchProfile<W> {
         rules::count(self.form, counts_kernel, &self.branches, &mut self.entries)
     }
 
+    fn part(&self, parts: usize) -> Option<Box<dyn SinkPart>> {
+        let part = self.of_part(self.objects.recording(), Entries::of_part(parts));
+        Some(Box::new(part))
+    }
+
+    fn join(&mut self, made: Made) -> Result<()> {
+        match made.of {
+            MadeOf::Branches(part) => self.add(*part),
+            _ => Ok(()),
+        }
+    }
+
     fn finish(&mut self, _: &Tables) -> Result<()> {
+        self.objects.end();
         Ok(())
     }
 }

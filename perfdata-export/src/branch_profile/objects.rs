@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
@@ -71,28 +72,97 @@ pub(super) struct Object {
     pub build_id: Option<BuildId>,
     /// The relocation symbol of a kernel.
     pub symbol: Box<[u8]>,
-    /// When it was hit first, in the time of its recording.
+    /// The number of the first recording in which it was hit.
+    recording: usize,
+    /// When it was hit first, in the time of that recording.
     pub time: Option<u64>,
 }
 
-/// The objects of all recordings.
+/// The objects of all recordings, which all threads number alike.
+#[derive(Debug, Default)]
+pub(super) struct KnownObjects {
+    list: Vec<Object>,
+    /// The number of each object; `None` if it has none, since there are too many.
+    numbers: HashMap<Identity, Option<u16>, RandomState>,
+}
+
+impl KnownObjects {
+    /// Returns an object.
+    pub fn get(&self, number: u16) -> Option<&Object> {
+        self.list.get(usize::from(number.checked_sub(1)?))
+    }
+
+    /// Returns how many objects were not counted, since there were too many.
+    pub fn unnumbered(&self) -> u64 {
+        let all = self.numbers.values();
+        all.filter(|number| number.is_none()).count() as u64
+    }
+
+    /// Returns the number of an object. Of objects that are the same, that of the first recording is
+    /// kept, at its first time.
+    fn number(&mut self, identity: Identity, object: Object) -> Option<u16> {
+        if let Some(&known) = self.numbers.get(&identity) {
+            let list = &mut self.list;
+            let kept = known.and_then(|number| list.get_mut(usize::from(number.checked_sub(1)?)));
+            if let Some(kept) = kept
+                && (object.recording, object.time) < (kept.recording, kept.time)
+            {
+                *kept = object;
+            }
+            return known;
+        }
+        // The last number is that of `Place::SAMPLED`.
+        let number = u16::try_from(self.list.len().saturating_add(1)).ok();
+        let number = number.filter(|&number| number != u16::MAX);
+        if number.is_some() {
+            self.list.push(object);
+        }
+        self.numbers.insert(identity, number);
+        number
+    }
+}
+
+/// Where the addresses of recordings are.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    list: Vec<Object>,
-    numbers: HashMap<Identity, u16, RandomState>,
-    /// The number of each DSO of the current recording.
+    known: Arc<Mutex<KnownObjects>>,
+    /// The number of the current recording, in the order of the inputs.
+    recording: usize,
+    /// The number of each DSO of the current recording; 0 if its branches are not counted.
     of_dsos: Vec<Option<u16>>,
     /// The process whose addresses are remembered.
     pid: Option<u32>,
     /// Addresses that are mapped alike until the next record that is not a sample, and the place of
     /// the first one.
     ranges: Vec<(Range<u64>, Place)>,
-    /// Number of objects that have no number, since there are too many.
-    unnumbered: u64,
 }
 
 impl Objects {
-    /// Prepares for the next recording.
+    /// Returns the same objects for a recording, whose records come in another thread.
+    pub fn shared(&self, recording: usize) -> Self {
+        Objects {
+            known: Arc::clone(&self.known),
+            recording,
+            ..Objects::default()
+        }
+    }
+
+    /// Returns the objects of all threads.
+    pub fn known(&self) -> MutexGuard<'_, KnownObjects> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of the current recording.
+    pub fn recording(&self) -> usize {
+        self.recording
+    }
+
+    /// Ends the current recording.
+    pub fn end(&mut self) {
+        self.recording = self.recording.saturating_add(1);
+    }
+
+    /// Prepares for the records of a recording.
     pub fn begin(&mut self) {
         self.of_dsos.clear();
         self.forget();
@@ -171,13 +241,7 @@ impl Objects {
         if let Some(&Some(known)) = self.of_dsos.get(at) {
             return known;
         }
-        let number = match self.add(sample, id, dso, binary) {
-            Ok(number) => number.unwrap_or(0),
-            Err(TooMany) => {
-                self.unnumbered = self.unnumbered.saturating_add(1);
-                0
-            }
-        };
+        let number = self.add(sample, id, dso, binary).unwrap_or(0);
         if self.of_dsos.len() <= at {
             self.of_dsos.resize(at.saturating_add(1), None);
         }
@@ -193,7 +257,7 @@ impl Objects {
         id: DsoId,
         dso: &Dso,
         binary: Option<&Binary>,
-    ) -> Result<Option<u16>, TooMany> {
+    ) -> Option<u16> {
         let session = sample.session();
         let build_id = session.build_id(id);
         let is_wanted = match binary {
@@ -201,43 +265,22 @@ impl Objects {
             None => matches!(dso.kind, DsoKind::File | DsoKind::Kernel),
         };
         if !is_wanted || dso.machine.is_guest() {
-            return Ok(None);
+            return None;
         }
         let identity = match build_id {
             Some(id) => Identity::BuildId(id),
             None => Identity::File(dso.path().into(), dso.file),
         };
-        if let Some(&known) = self.numbers.get(&identity) {
-            return Ok(Some(known));
-        }
-        // The last number is that of `Place::SAMPLED`.
-        let number = u16::try_from(self.list.len().saturating_add(1)).map_err(|_| TooMany)?;
-        if number == u16::MAX {
-            return Err(TooMany);
-        }
-        self.list.push(Object {
+        let object = Object {
             dso: dso.clone(),
             build_id,
             symbol: session.relocation_symbol(id).unwrap_or_default().into(),
+            recording: self.recording,
             time: sample.time(),
-        });
-        self.numbers.insert(identity, number);
-        Ok(Some(number))
-    }
-
-    /// Returns an object.
-    pub fn get(&self, number: u16) -> Option<&Object> {
-        self.list.get(usize::from(number.checked_sub(1)?))
-    }
-
-    /// Returns how many objects were not counted, since there were too many.
-    pub fn unnumbered(&self) -> u64 {
-        self.unnumbered
+        };
+        self.known().number(identity, object)
     }
 }
-
-/// There are more objects than numbers.
-struct TooMany;
 
 #[cfg(test)]
 mod tests {

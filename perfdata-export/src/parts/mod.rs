@@ -18,6 +18,7 @@ use perfdata_core::read::{RecordRef, RecordSource};
 use perfdata_session::{Delivery, Sample, Samples};
 use perfdata_symbols::Symbolizer;
 
+use crate::branch_profile::BranchCounts;
 use crate::error::{Error, Result};
 use crate::firefox::FirefoxSamples;
 use crate::flame_graph::NumberedSamples;
@@ -87,6 +88,8 @@ pub(crate) enum MadeOf {
     Nothing,
     /// Text that precedes that of later samples.
     Text(Vec<u8>),
+    /// Counted branches.
+    Branches(Box<BranchCounts>),
     /// Sums of stacks.
     Folded(Box<Folded<io::Sink>>),
     /// Samples of a flame graph that precede later ones.

@@ -10,8 +10,8 @@ use perfdata_columns::{ArrowStream, Options as Columns, ParquetTables, SampleBat
 use perfdata_core::read::{Limits, Options, RecordSource, RecordingReader};
 use perfdata_export::{
     BranchProfile, ExportThreads, Firefox, FlameGraph, FlameGraphForm, Folded, Like, Otlp,
-    PerfScript, Pprof, ProfileForm, Report, Result, Sink, Sources, Speedscope, export,
-    export_in_parts,
+    PerfScript, Pprof, ProfileForm, ProfileSummary, Report, Result, Sink, Sources, Speedscope,
+    export, export_in_parts,
 };
 use perfdata_session::Samples;
 
@@ -36,10 +36,21 @@ pub fn exports(data: &[u8]) {
     let choice = data.last().copied().unwrap_or(0) % 12;
     if let Some(form) = usize::from(choice).checked_sub(9).map(|at| forms[at]) {
         let mut sink = BranchProfile::new(&mut out, form, Sources::default());
-        if export(&mut samples, None, &mut sink).is_ok() && sink.write().is_ok() {
+        let result = export(&mut samples, None, &mut sink).and_then(|_| sink.write());
+        if result.is_ok() {
             let is_text = |byte: &u8| byte.is_ascii_graphic() || b" \n".contains(byte);
             assert!(out.iter().all(is_text), "no table");
         }
+        let Some(mut samples) = self::samples(data) else {
+            return;
+        };
+        let mut in_parts = Vec::new();
+        let mut sink = BranchProfile::new(&mut in_parts, form, Sources::default());
+        let threads = ExportThreads::new(2).with_block(1);
+        let other = export_in_parts(&mut samples, None, &mut sink, threads);
+        let other = other.and_then(|_| sink.write());
+        let text = |result: Result<ProfileSummary>| result.map_err(|error| error.to_string());
+        assert_eq!(text(other), text(result), "in two threads");
         return;
     }
     let result = export(&mut samples, None, &mut *sink_of(choice, &mut out));

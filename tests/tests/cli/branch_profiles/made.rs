@@ -33,6 +33,8 @@ pub struct Variant {
     processes: u32,
     /// Whether another event, without branch stacks, has samples.
     has_other_event: bool,
+    /// How many threads of a process take turns.
+    threads: u32,
 }
 
 impl Variant {
@@ -40,9 +42,10 @@ impl Variant {
         has_kernel: false,
         processes: 1,
         has_other_event: false,
+        threads: 1,
     };
 
-    pub const ALL: [(&'static str, Variant); 3] = [
+    pub const ALL: [(&'static str, Variant); 4] = [
         ("plain", Variant::PLAIN),
         (
             "kernel",
@@ -56,6 +59,13 @@ impl Variant {
             "processes",
             Variant {
                 processes: 2,
+                ..Variant::PLAIN
+            },
+        ),
+        (
+            "threads",
+            Variant {
+                threads: 3,
                 ..Variant::PLAIN
             },
         ),
@@ -76,7 +86,7 @@ struct Mapped {
 type Branch = (u64, u64, bool);
 
 /// A program that ran step by step.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Traced {
     pub name: &'static str,
     maps: Vec<Mapped>,
@@ -311,6 +321,11 @@ impl Traced {
                 };
                 let entries: Vec<BranchEntry> = sample.iter().map(entry).collect();
                 let is_other = variant.has_other_event && at % 5 == 4;
+                let thread = u32::try_from(at).expect("a number") % variant.threads;
+                let task = Tid {
+                    tid: pid + 500 * thread,
+                    ..task
+                };
                 let ip = entries.first().map_or(0, |entry| entry.to);
                 let mode = match ip >> 63 {
                     0 => CpuMode::USER,

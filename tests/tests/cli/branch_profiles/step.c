@@ -1,9 +1,12 @@
 /*
- * Runs a program one instruction at a time. Writes the address of each instruction as a 64-bit
- * number to OUTPUT, and the mappings of the process at its exit to OUTPUT.maps.
+ * Runs a program one instruction at a time, up to a number of instructions. Writes the address of
+ * each one as a 64-bit number to OUTPUT, and the mappings of the process at the end to OUTPUT.maps.
+ *
+ *   step OUTPUT NUMBER PROGRAM
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -30,24 +33,31 @@ int main(int argc, char **argv)
 {
 	struct user_regs_struct regs;
 	int status, sent;
+	long left;
 	pid_t pid;
 	FILE *out;
 
-	if (argc < 3)
+	if (argc < 4)
 		return 2;
+	left = atol(argv[2]);
 	pid = fork();
 	if (pid == 0) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		execv(argv[2], argv + 2);
+		execv(argv[3], argv + 3);
 		_exit(127);
 	}
 	out = fopen(argv[1], "wb");
 	waitpid(pid, &status, 0);
 	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXIT);
 	while (out && WIFSTOPPED(status)) {
-		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8))
+		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
 			copy_maps(pid, argv[1]);
-		else if (!ptrace(PTRACE_GETREGS, pid, 0, &regs))
+		} else if (left-- <= 0) {
+			copy_maps(pid, argv[1]);
+			kill(pid, SIGKILL);
+			break;
+		}
+		if (!ptrace(PTRACE_GETREGS, pid, 0, &regs))
 			fwrite(&regs.rip, sizeof regs.rip, 1, out);
 		sent = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 		if (ptrace(PTRACE_SINGLESTEP, pid, 0, sent))
