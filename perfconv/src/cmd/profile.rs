@@ -113,6 +113,9 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
+/// The counts of one input.
+type CountResult = Result<(Exported, BranchCounts)>;
+
 /// Counts the branches of all inputs, several at the same time, and adds them to `sink`. Of several
 /// errors, that of the first input is returned, with the number of the input.
 fn count_all<W: Write>(
@@ -120,7 +123,7 @@ fn count_all<W: Write>(
     inputs: &[PathBuf],
     jobs: usize,
     path: &Path,
-    count: &(dyn Fn(usize, &Path, BranchCounts) -> Result<(Exported, BranchCounts)> + Sync),
+    count: &(dyn Fn(usize, &Path, BranchCounts) -> CountResult + Sync),
 ) -> Result<Vec<Exported>, (usize, Error)> {
     // What threads begin with, in the order of the inputs.
     let all = inputs.iter().enumerate();
@@ -137,7 +140,7 @@ fn count_all<W: Write>(
     let is_over = AtomicBool::new(false);
     let mut exported = BTreeMap::new();
     let mut first_error: Option<(usize, Error)> = None;
-    let mut add = |number: usize, result: Result<(Exported, BranchCounts)>| {
+    let mut add = |number: usize, result: CountResult| {
         let result = result.and_then(|(exported, counts)| {
             sink.add(counts).map_err(|error| failed(error, path))?;
             Ok(exported)

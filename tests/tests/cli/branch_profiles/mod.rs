@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use perfdata_tests::convert::in_shell;
+use perfdata_tests::traces::encoder::Features;
+use perfdata_tests::traces::flow::FlowRecipe;
 use perfdata_tests::{perf, skipped};
 
 use self::made::{Traced, Variant};
@@ -474,5 +476,63 @@ fn what_has_no_profile_is_refused() {
             output.stderr
         );
         assert!(!folder.join("out").exists(), "{options}");
+    }
+}
+
+/// The table of a trace has the branches of the samples that `perf inject` makes of it.
+#[test]
+fn tables_of_traces_are_those_of_perf() {
+    let bolt = format!("{LLVM}/perf2bolt");
+    for program in ["perf", &bolt] {
+        if Command::new(program).arg("--help").output().is_err() {
+            skipped::note(program);
+            return;
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let usual = FlowRecipe::USUAL;
+    let recipe = FlowRecipe {
+        seed: 4,
+        features: Features {
+            tsc: true,
+            mtc: true,
+            cyc: true,
+            ..usual.features
+        },
+        instructions: 100_000,
+        ..usual
+    };
+    let recording = recipe.make(&folder.join("program"));
+    fs::write(folder.join("program"), recording.program.object()).expect("a file");
+    fs::write(folder.join("trace.data"), recording.file.bytes()).expect("a file");
+    for letters in ["i100il", "i1000il16"] {
+        succeed(
+            folder,
+            &format!("perf inject -f --itrace={letters} -i trace.data -o injected.data"),
+        );
+        let export = |input: &str| {
+            let command = format!(
+                "perfconv export --to bolt --unverified --binary program {input} -o - --force"
+            );
+            succeed(folder, &command).stdout
+        };
+        let (own, of_perf) = (
+            export(&format!("trace.data --itrace={letters}")),
+            export("injected.data"),
+        );
+        assert!(own.lines().count() > 10, "{letters}: {own}");
+        assert_eq!(own, of_perf, "{letters}");
+        fs::write(folder.join("table"), own).expect("a file");
+        succeed(
+            folder,
+            &format!(
+                "{bolt} -p injected.data --ignore-build-id -o a.fdata program > out 2>&1 && \
+                 {bolt} --pa -p table -o b.fdata program > out 2>&1"
+            ),
+        );
+        let (a, b) = (text(folder.join("a.fdata")), text(folder.join("b.fdata")));
+        assert!(a.lines().count() > 10, "{letters}: {a}");
+        assert_eq!(sorted(&a), sorted(&b), "{letters}");
     }
 }
