@@ -274,8 +274,10 @@ impl Counts {
             own.extend(stack.iter().map(|&of_part| number(of_part)));
             self.add_sums(&own, sums, &text)
         })?;
-        self.runs.append(part.runs);
-        Ok(())
+        let create = || temporary_file(tempfile::tempfile);
+        self.runs
+            .append(part.runs, create)
+            .map_err(Error::Temporary)
     }
 
     /// Passes the stacks in memory with their sums to `see`.
@@ -481,6 +483,31 @@ mod tests {
         assert!(all.is_sorted());
         assert_eq!(with_memory(1), all);
         assert_eq!(with_memory(10_000), all);
+    }
+
+    /// Each part has files of its own.
+    #[test]
+    fn many_parts_are_added() {
+        let mut all = Counts::default();
+        for part in 0..500_u32 {
+            let mut counts = Counts {
+                most_memory: 1,
+                ..Counts::default()
+            };
+            for number in 0..4 {
+                counts.add(&[number, part % 50], 3, line).unwrap();
+            }
+            all.join(counts, |number| number, line).unwrap();
+        }
+        let mut lines = Vec::new();
+        let mut put = |line: &[u8], sums: Sums| {
+            let stack: Vec<u32> = numbers(line).collect();
+            lines.push((stack, sums.samples, sums.weight));
+            Ok(())
+        };
+        all.finish(line, &mut put).unwrap();
+        let expected = (0..4).flat_map(|one| (0..50).map(move |other| (vec![one, other], 10, 30)));
+        assert_eq!(lines, expected.collect::<Vec<_>>());
     }
 
     #[test]

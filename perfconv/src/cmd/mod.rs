@@ -192,7 +192,6 @@ impl<'a> Several<'a> {
     }
 
     /// Reports the error of one of several inputs.
-    #[cfg(feature = "columns")]
     fn failed(&self, path: &Path, error: &Error) -> Outcome {
         self.given.explain_of(Some(path), error, self.messages);
         Outcome::Failed(exit_code(error))

@@ -53,9 +53,16 @@ pub(super) fn run(
     (export.symbols, export.unwind) = (false, false);
     // One of several hosts may have done nothing.
     export.allow_empty |= inputs.len() > 1;
-    let opened = open(first, limits_of_each, messages)?;
-    let folder = opened.bundle_folder()?;
-    let opened = Mutex::new(Some(opened));
+    let open = |input: &Path| match jobs {
+        1 => open(input, limits_of_each, messages),
+        _ => open_unseen(input, limits_of_each, messages),
+    };
+    let opened = open(first).and_then(|input| Ok((input.bundle_folder()?, input)));
+    let (folder, opened) = match opened {
+        Ok((folder, input)) => (folder, Mutex::new(Some(input))),
+        Err(error) if several.are_many() => return Ok(several.failed(first, &error)),
+        Err(error) => return Err(error),
+    };
     let mut failed_at = None;
     let written = output.write_stream(limits.threads(), |out: &mut dyn Write| {
         let sink = BranchProfile::new(
@@ -69,11 +76,7 @@ pub(super) fn run(
                 0 => opened.lock().unwrap_or_else(PoisonError::into_inner).take(),
                 _ => None,
             };
-            let input = match first {
-                Some(first) => first,
-                None if jobs > 1 => open_unseen(input, limits_of_each, messages)?,
-                None => open(input, limits_of_each, messages)?,
-            };
+            let input = first.map_or_else(|| open(input), Ok)?;
             let exported = export.run(input, &mut counts, path)?;
             Ok((exported, counts))
         };
@@ -128,7 +131,7 @@ fn count_all<W: Write>(
     // What threads begin with, in the order of the inputs.
     let all = inputs.iter().enumerate();
     let all: Vec<_> = all
-        .map(|(number, input)| (number, input, sink.counts_of(number)))
+        .map(|(number, input)| (number, input, sink.counts_of(number, jobs)))
         .collect();
     let waiting = Mutex::new(all.into_iter());
     let next = || {

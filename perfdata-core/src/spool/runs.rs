@@ -9,6 +9,9 @@ use super::heads::Heads;
 /// Number of runs that are merged to one, so that the number of open files stays small.
 const MERGED: usize = 64;
 
+/// Number of runs from which on those of others are merged: their levels follow no order.
+const MOST_APPENDED: usize = 2 * MERGED;
+
 /// Sorted runs, each in a temporary file. Entries with equal keys keep the order of their runs.
 #[derive(Debug)]
 pub struct Runs<E: Entry> {
@@ -54,22 +57,44 @@ impl<E: Entry> Runs<E> {
             if equal.count() < MERGED {
                 break;
             }
-            let last = self.runs.len().saturating_sub(MERGED);
-            let mut merged = Runs::of(self.runs.split_off(last));
-            let mut new = Writer::new(create()?);
-            while let Some(entry) = merged.pop()? {
-                entry.write(&mut new)?;
-            }
-            self.runs.push(Run::new(new, level.saturating_add(1))?);
+            self.merge_last(&create)?;
         }
         self.heads = heads(&self.runs);
         Ok(())
     }
 
-    /// Adds the runs of others after the own ones.
-    pub fn append(&mut self, others: Self) {
+    /// Adds the runs of others after the own ones. If there are too many, merges some to new files
+    /// that `create` returns.
+    ///
+    /// # Errors
+    /// A file cannot be created, written or read.
+    pub fn append(
+        &mut self,
+        others: Self,
+        create: impl Fn() -> io::Result<File>,
+    ) -> io::Result<()> {
+        self.runs.retain(|run| !run.is_finished);
         self.runs.extend(others.runs);
+        while self.runs.len() >= MOST_APPENDED {
+            self.merge_last(&create)?;
+        }
         self.heads = heads(&self.runs);
+        Ok(())
+    }
+
+    /// Merges the last runs to a new file.
+    fn merge_last(&mut self, create: &impl Fn() -> io::Result<File>) -> io::Result<()> {
+        let last = self.runs.len().saturating_sub(MERGED);
+        let merged = self.runs.split_off(last);
+        let level = merged.iter().map(|run| run.level).max();
+        let mut merged = Runs::of(merged);
+        let mut new = Writer::new(create()?);
+        while let Some(entry) = merged.pop()? {
+            entry.write(&mut new)?;
+        }
+        let level = level.unwrap_or_default().saturating_add(1);
+        self.runs.push(Run::new(new, level)?);
+        Ok(())
     }
 
     /// Returns whether there is no run.

@@ -128,9 +128,10 @@ impl<W: Write> BranchProfile<W> {
 
     /// Returns counts for one of several recordings, which can be filled in a thread of its own.
     /// `number` is that of the recording, from 0, in an order in which the first one decides where
-    /// files are searched.
-    pub fn counts_of(&self, number: usize) -> BranchCounts {
-        self.counts.of_part(number, Entries::default())
+    /// files are searched. `parts` is the number of counts that are filled at the same time, which
+    /// share the memory.
+    pub fn counts_of(&self, number: usize, parts: usize) -> BranchCounts {
+        self.counts.of_part(number, Entries::of_part(parts))
     }
 
     /// Adds counts.

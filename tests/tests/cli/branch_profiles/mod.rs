@@ -440,6 +440,8 @@ fn some_of_several_recordings() {
             output.stderr
         );
         assert!(!folder.join("x").exists());
+        let output = in_shell(folder, &command.replace("a.data no.data", "no.data a.data"));
+        assert!(output.stderr.contains("no.data"), "{}", output.stderr);
     }
 }
 
