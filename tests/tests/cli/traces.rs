@@ -9,7 +9,7 @@ use perfdata_tests::traces::encoder::Features;
 use perfdata_tests::traces::flow::FlowRecipe;
 
 /// Makes `trace.data` and the traced program in a folder.
-fn made(folder: &Path) {
+pub(crate) fn made(folder: &Path) {
     let usual = FlowRecipe::USUAL;
     let recipe = FlowRecipe {
         seed: 4,

@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use perfdata_tests::convert::in_shell;
-use perfdata_tests::traces::encoder::Features;
-use perfdata_tests::traces::flow::FlowRecipe;
 use perfdata_tests::{perf, skipped};
 
 use self::made::{Traced, Variant};
+use crate::traces;
 
 /// The folder of LLVM 19's programs on Debian and Ubuntu.
 const LLVM: &str = "/usr/lib/llvm-19/bin";
@@ -485,21 +484,7 @@ fn tables_of_traces_are_those_of_perf() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let usual = FlowRecipe::USUAL;
-    let recipe = FlowRecipe {
-        seed: 4,
-        features: Features {
-            tsc: true,
-            mtc: true,
-            cyc: true,
-            ..usual.features
-        },
-        instructions: 100_000,
-        ..usual
-    };
-    let recording = recipe.make(&folder.join("program"));
-    fs::write(folder.join("program"), recording.program.object()).expect("a file");
-    fs::write(folder.join("trace.data"), recording.file.bytes()).expect("a file");
+    traces::made(folder);
     for letters in ["i100il", "i1000il16"] {
         succeed(
             folder,
