@@ -174,6 +174,9 @@ const COMPILERS: &str = "Profiles for compilers";
 /// Heading of the options of flame graphs.
 const FLAME: &str = "Flame graphs";
 
+/// The formats that are profiles for compilers.
+const FOR_COMPILERS: &[Format] = &[Format::Bolt, Format::LlvmProfgen, Format::Autofdo];
+
 /// The headings of options that only some formats have: what the options need, and these formats. The
 /// first one is named in the error.
 const OF_FORMATS: &[(&str, &str, &[Format])] = &[
@@ -185,11 +188,7 @@ const OF_FORMATS: &[(&str, &str, &[Format])] = &[
         &[Format::Pprof, Format::Otlp],
     ),
     (SCRIPT, "the text of perf script", &[Format::PerfScript]),
-    (
-        COMPILERS,
-        "a profile for compilers",
-        &[Format::Bolt, Format::LlvmProfgen, Format::Autofdo],
-    ),
+    (COMPILERS, "a profile for compilers", FOR_COMPILERS),
     #[cfg(feature = "columns")]
     (
         super::columns::COLUMNS,
@@ -205,6 +204,10 @@ pub(super) fn misplaced(
     args: &ExportArgs,
 ) -> Option<String> {
     let format = args.format()?;
+    if args.jobs.is_some() && !args.takes_several(format) {
+        let what = "'--jobs' needs --append-to, or a profile for compilers, such as --to bolt";
+        return Some(what.into());
+    }
     command.get_arguments().find_map(|arg| {
         let heading = arg.get_help_heading()?;
         let (_, need, formats) = OF_FORMATS.iter().find(|(of, ..)| *of == heading)?;
@@ -370,5 +373,14 @@ impl ExportArgs {
             return Some(Format::Parquet);
         }
         self.to.or_else(|| Format::of(self.output.path.as_deref()?))
+    }
+
+    /// Whether there may be several recordings, which `--jobs` reads at the same time.
+    fn takes_several(&self, format: Format) -> bool {
+        #[cfg(feature = "columns")]
+        if self.columns.append_to.is_some() {
+            return true;
+        }
+        FOR_COMPILERS.contains(&format)
     }
 }

@@ -41,10 +41,6 @@ pub fn run(
     if let Some(form) = args.to.and_then(profile::form_of) {
         return profile::run(args, form, limits, messages, several);
     }
-    if args.jobs.is_some() {
-        let what = "'--jobs' needs --append-to, or a profile for compilers, such as --to bolt";
-        return Err(Error::Usage(what.into()));
-    }
     let [input] = several.paths else {
         let what = "several recordings cannot be exported to one output";
         return Err(Error::Usage(match cfg!(feature = "columns") {
