@@ -297,13 +297,13 @@ impl<'a> SampleView<'a> {
             .bytes
             .get(at.checked_add(before)?..)?
             .get(..count.checked_mul(3 * WORD)?)?;
-        let words = Words {
-            words: entries.as_chunks::<WORD>().0,
-            endian: sample.endian,
-        };
-        Some((0..count).map(move |number| {
-            let mut entry = words.clone().skip(3 * number);
-            let mut word = || entry.next().unwrap_or_default();
+        let (entries, _) = entries.as_chunks::<{ 3 * WORD }>();
+        Some(entries.iter().map(move |entry| {
+            let mut words = Words {
+                words: entry.as_chunks().0,
+                endian: sample.endian,
+            };
+            let mut word = || words.next().unwrap_or_default();
             BranchEntry {
                 from: word(),
                 to: word(),

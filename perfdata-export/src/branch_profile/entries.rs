@@ -8,11 +8,15 @@ use super::objects::Place;
 use crate::counts::{Counts, Sums, line, numbers};
 use crate::error::Result;
 
-/// Maximum number of entries whose counts are in the table that is searched for each branch.
+/// Maximum number of entries whose counts are in the table that is searched.
 const MOST: usize = 1 << 17;
 
+/// Number of entries that are counted without a search. They take 256 KiB: what the caches close to
+/// most processors hold.
+const RECENT: usize = 1 << 13;
+
 /// A branch, and the next one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Entry {
     /// The branch instruction, or [`Place::SAMPLED`].
     pub from: Place,
@@ -22,9 +26,34 @@ pub(super) struct Entry {
     pub end: Place,
 }
 
+impl Entry {
+    /// Returns a number below [`RECENT`].
+    #[inline]
+    fn hash(&self) -> usize {
+        let words = [self.from, self.to, self.end];
+        let mixed = words.into_iter().fold(0, |mixed: u64, Place(word)| {
+            (mixed.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        });
+        usize::try_from(mixed >> (u64::BITS - RECENT.ilog2())).unwrap_or_default()
+    }
+}
+
+/// An entry that was counted lately, with what is not yet in the table.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(32))]
+struct Recent {
+    entry: Entry,
+    /// 0 if there is no entry.
+    samples: u32,
+    mispredicted: u32,
+}
+
 /// The counts. Their sums have the number of branches, and how many were mispredicted.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
+    /// Each entry has one place here. Most branches of a program are among few: they need neither a
+    /// search in a large table nor the numbers of their objects.
+    recent: Vec<Recent>,
     near: HashMap<Entry, Sums, RandomState>,
     far: Counts,
     has_far: bool,
@@ -43,7 +72,8 @@ impl Entries {
     }
 
     /// Adds the counts of a thread.
-    pub fn join(&mut self, part: Entries) -> Result<()> {
+    pub fn join(&mut self, mut part: Entries) -> Result<()> {
+        part.settle()?;
         self.branches.join(&part.branches);
         self.samples.join(&part.samples);
         for (entry, sums) in part.near {
@@ -59,16 +89,57 @@ impl Entries {
     /// Counts an entry.
     #[inline]
     pub fn add(&mut self, entry: Entry, is_mispredicted: bool) -> Result<()> {
-        let (from, to) = (entry.from.object(), entry.to.object());
-        if entry.from == Place::SAMPLED {
-            self.samples.count(to, to);
-        } else {
-            self.branches.count(from, to);
+        if let Some(recent) = self.recent.get_mut(entry.hash())
+            && recent.entry == entry
+            && let Some(samples) = recent.samples.checked_add(1)
+        {
+            recent.samples = samples;
+            // No more than samples.
+            recent.mispredicted = recent.mispredicted.wrapping_add(is_mispredicted.into());
+            return Ok(());
         }
-        self.add_sums(entry, one(is_mispredicted))
+        self.replace(Recent {
+            entry,
+            samples: 1,
+            mispredicted: is_mispredicted.into(),
+        })
     }
 
-    #[inline]
+    /// Puts an entry where another one may be.
+    #[inline(never)]
+    fn replace(&mut self, new: Recent) -> Result<()> {
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, Recent::default());
+        }
+        let old = self.recent.get_mut(new.entry.hash());
+        match old.map(|old| std::mem::replace(old, new)) {
+            Some(old) => self.count(old),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what was counted lately.
+    fn count(&mut self, recent: Recent) -> Result<()> {
+        let (entry, samples) = (recent.entry, u64::from(recent.samples));
+        if samples == 0 {
+            return Ok(());
+        }
+        let (from, to) = (entry.from.object(), entry.to.object());
+        if entry.from == Place::SAMPLED {
+            self.samples.count(to, to, samples);
+        } else {
+            self.branches.count(from, to, samples);
+        }
+        let weight = recent.mispredicted.into();
+        self.add_sums(entry, Sums { samples, weight })
+    }
+
+    /// Counts all that was counted lately, which [`tally`](Self::tally) needs.
+    pub fn settle(&mut self) -> Result<()> {
+        let mut recent = std::mem::take(&mut self.recent).into_iter();
+        recent.try_for_each(|recent| self.count(recent))
+    }
+
     fn add_sums(&mut self, entry: Entry, more: Sums) -> Result<()> {
         if let Some(sums) = self.near.get_mut(&entry) {
             sums.add(more);
@@ -100,6 +171,7 @@ impl Entries {
 
     /// Passes all entries with their sums to `see`, in any order.
     pub fn finish(mut self, see: &mut dyn FnMut(Entry, Sums) -> Result<()>) -> Result<()> {
+        self.settle()?;
         if !self.has_far {
             return self
                 .near
@@ -128,24 +200,22 @@ pub(super) struct ObjectTally {
 }
 
 impl ObjectTally {
-    /// Counts one from an object to an object, which may be the same.
-    #[inline]
-    fn count(&mut self, from: u16, to: u16) {
-        self.total = self.total.saturating_add(1);
-        self.count_of(to);
+    /// Counts branches from an object to an object, which may be the same.
+    fn count(&mut self, from: u16, to: u16, number: u64) {
+        self.total = self.total.saturating_add(number);
+        self.count_of(to, number);
         if from != to {
-            self.count_of(from);
+            self.count_of(from, number);
         }
     }
 
-    #[inline]
-    fn count_of(&mut self, object: u16) {
+    fn count_of(&mut self, object: u16, number: u64) {
         let at = usize::from(object);
         if self.by_object.len() <= at {
             self.by_object.resize(at.saturating_add(1), 0);
         }
         if let Some(sum) = self.by_object.get_mut(at) {
-            *sum = sum.saturating_add(1);
+            *sum = sum.saturating_add(number);
         }
     }
 
@@ -169,13 +239,6 @@ impl ObjectTally {
         let sums = self.by_object.iter().zip(0..).skip(1);
         let sums = sums.filter(|&(&sum, _)| sum > 0);
         sums.map(|(&sum, number)| (sum, number))
-    }
-}
-
-fn one(is_mispredicted: bool) -> Sums {
-    Sums {
-        samples: 1,
-        weight: is_mispredicted.into(),
     }
 }
 

@@ -158,7 +158,7 @@ impl<W: Write> BranchProfile<W> {
             form,
             binary,
             objects,
-            entries,
+            mut entries,
             host,
             event,
             has_several_events,
@@ -166,6 +166,7 @@ impl<W: Write> BranchProfile<W> {
             with_branches,
             ..
         } = counts;
+        entries.settle()?;
         let objects = objects.known();
         let mut summary = ProfileSummary {
             without_branches,
@@ -387,15 +388,14 @@ impl Sink for BranchCounts {
         };
         self.with_branches = self.with_branches.saturating_add(1);
         self.branches.clear();
-        for branch in branches {
-            self.branches.push(Taken {
-                from: self.objects.place(sample, branch.from, binary),
-                to: self.objects.place(sample, branch.to, binary),
-                is_mispredicted: is_mispredicted(branch.flags),
-                is_kernel: branch.from >= KERNEL || branch.to >= KERNEL,
-                speculation: branch.flags.spec(),
-            });
-        }
+        self.branches.extend(branches.map(|branch| Taken {
+            from: self.objects.place(sample, branch.from, binary),
+            to: self.objects.place(sample, branch.to, binary),
+            is_mispredicted: is_mispredicted(branch.flags),
+            is_kernel: branch.from >= KERNEL || branch.to >= KERNEL,
+            // It has two bits.
+            speculation: u8::try_from(branch.flags.spec()).unwrap_or_default(),
+        }));
         let counts_kernel = binary.is_some_and(Binary::is_kernel);
         rules::count(self.form, counts_kernel, &self.branches, &mut self.entries)
     }

@@ -51,9 +51,10 @@ impl Place {
     /// Returns the place `distance` bytes behind.
     #[inline]
     fn behind(self, distance: u64) -> Self {
+        const OFFSET: u64 = u64::MAX >> (64 - OFFSET_BITS);
         match self {
             Place::OUTSIDE => Place::OUTSIDE,
-            place => Place::new(place.object(), place.offset().wrapping_add(distance)),
+            Place(word) => Place(word & !OFFSET | word.wrapping_add(distance) & OFFSET),
         }
     }
 }
@@ -132,9 +133,29 @@ pub(super) struct Objects {
     of_dsos: Vec<Option<u16>>,
     /// The process whose addresses are remembered.
     pid: Option<u32>,
-    /// Addresses that are mapped alike until the next record that is not a sample, and the place of
-    /// the first one.
-    ranges: Vec<(Range<u64>, Place)>,
+    /// Addresses that are mapped alike until the next record that is not a sample: those of the last
+    /// branch, and others.
+    last: Placed,
+    ranges: Vec<Placed>,
+}
+
+/// Addresses that are next to each other in one object, or outside of all.
+#[derive(Debug, Clone, Default)]
+struct Placed {
+    addresses: Range<u64>,
+    first: Place,
+}
+
+impl Placed {
+    /// Returns the place of an address, if it is one of these.
+    #[inline]
+    fn place(&self, address: u64) -> Option<Place> {
+        let is_here = self.addresses.contains(&address);
+        is_here.then(|| {
+            let distance = address.wrapping_sub(self.addresses.start);
+            self.first.behind(distance)
+        })
+    }
 }
 
 impl Objects {
@@ -170,6 +191,7 @@ impl Objects {
 
     /// Forgets how addresses are mapped.
     pub fn forget(&mut self) {
+        self.last = Placed::default();
         self.ranges.clear();
     }
 
@@ -177,7 +199,7 @@ impl Objects {
     pub fn of_sample(&mut self, sample: &Sample<'_>) {
         let pid = sample.tid().map(|tid| tid.pid);
         if pid.is_none() || pid != self.pid {
-            self.ranges.clear();
+            self.forget();
             self.pid = pid;
         }
     }
@@ -185,15 +207,19 @@ impl Objects {
     /// Returns the place at an address. With `binary`, all other objects are outside.
     #[inline]
     pub fn place(&mut self, sample: &Sample<'_>, address: u64, binary: Option<&Binary>) -> Place {
-        for (range, start) in &self.ranges {
-            if range.contains(&address) {
-                return start.behind(address.wrapping_sub(range.start));
-            }
+        match self.last.place(address) {
+            Some(place) => place,
+            None => self.search(sample, address, binary),
         }
-        self.search(sample, address, binary)
     }
 
     fn search(&mut self, sample: &Sample<'_>, address: u64, binary: Option<&Binary>) -> Place {
+        for placed in &self.ranges {
+            if let Some(place) = placed.place(address) {
+                self.last = placed.clone();
+                return place;
+            }
+        }
         if address >= KERNEL {
             let frame = sample.address(address, CpuMode::KERNEL);
             let mapping = frame.mapping();
@@ -204,13 +230,15 @@ impl Objects {
         let Some((range, mapping)) = sample.user_mapping(address) else {
             return Place::OUTSIDE;
         };
-        let start = self.in_mapping(sample, &mapping, range.start, binary);
-        let place = start.behind(address.wrapping_sub(range.start));
+        self.last = Placed {
+            first: self.in_mapping(sample, &mapping, range.start, binary),
+            addresses: range,
+        };
         if self.ranges.len() >= MOST_RANGES {
             self.ranges.remove(0);
         }
-        self.ranges.push((range, start));
-        place
+        self.ranges.push(self.last.clone());
+        self.last.place(address).unwrap_or(Place::OUTSIDE)
     }
 
     fn in_mapping(

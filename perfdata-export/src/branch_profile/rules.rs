@@ -16,7 +16,7 @@ const MOST_BETWEEN: u64 = 1 << 20;
 const MOST_REPEATED: u64 = 0x1000;
 
 /// `PERF_BR_SPEC_WRONG_PATH`.
-const WRONG_PATH: u64 = 1;
+const WRONG_PATH: u8 = 1;
 
 /// A branch of a sample.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Taken {
     /// Whether one of the addresses is in the kernel.
     pub is_kernel: bool,
     /// `PERF_BR_SPEC_*`.
-    pub speculation: u64,
+    pub speculation: u8,
 }
 
 /// Counts the branches of a sample, newest first.
