@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use perfdata_core::read::Limits;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{BuildId, DsoKind};
+use perfdata_session::{BuildId, DsoKind, module_name};
 use perfdata_symbols::{SourceFrame, demangled, demangled_without_parameters};
 
 use crate::error::Result;
@@ -76,17 +76,11 @@ impl Module {
     pub fn short_name(&self) -> Vec<u8> {
         let file = self.name.rsplit(|&byte| byte == b'/').next();
         let file = file.unwrap_or(&self.name);
-        let end = file.windows(3).position(|part| part == b".ko");
-        let name = end.and_then(|end| file.get(..end));
-        let Some(name) = name.filter(|_| !file.starts_with(b"[")) else {
+        let has_ending = file.windows(3).any(|part| part == b".ko");
+        if !has_ending || file.starts_with(b"[") {
             return file.to_vec();
-        };
-        let mut short = [b"[", name, b"]"].concat();
-        short
-            .iter_mut()
-            .filter(|byte| **byte == b'-')
-            .for_each(|byte| *byte = b'_');
-        short
+        }
+        [b"[", &*module_name(file), b"]"].concat()
     }
 
     /// Returns what represents a function without a name: the file name in brackets.

@@ -338,6 +338,23 @@ pub(crate) fn classify(name: &[u8], mode: CpuMode, flags: Option<u32>) -> (DsoKi
     (kind, name, &[])
 }
 
+/// Returns the name of a kernel module as the kernel lists it: `snd_hda_intel` for
+/// `/lib/modules/6.1.0/kernel/sound/pci/hda/snd-hda-intel.ko.xz` and `[snd_hda_intel]`
+/// (`kmod_path__parse` in tools/perf/util/dso.c, Linux 7.2).
+pub fn module_name(path: &[u8]) -> Vec<u8> {
+    let inner = path
+        .strip_prefix(b"[")
+        .and_then(|name| name.strip_suffix(b"]"));
+    let name =
+        inner.unwrap_or_else(|| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
+    let end = name.windows(3).position(|window| window == b".ko");
+    let name = name.get(..end.unwrap_or(name.len())).unwrap_or(name);
+    let name = name
+        .iter()
+        .map(|&byte| if byte == b'-' { b'_' } else { byte });
+    name.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -93,7 +93,7 @@ use perfdata_core::read::{BytesReader, RecordingReader, StreamReader};
 pub use build_ids::BuildIdTable;
 pub use change::{Change, Owner};
 pub use delivery::Delivery;
-pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
+pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine, module_name};
 pub use history::AddressSpaceHistory;
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
 pub use mapping::{Mapped, MappedDso, Mapping};

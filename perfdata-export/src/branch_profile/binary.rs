@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use perfdata_session::{BuildId, Dso, DsoKind};
+use perfdata_session::{BuildId, Dso, DsoKind, module_name};
 use perfdata_symbols::Elf;
 
 /// Which object the profile is about.
 #[derive(Debug)]
 pub struct Binary {
     path: Option<PathBuf>,
+    /// Whether the file is the image of a kernel, or a module of it.
+    is_kernel: bool,
     build_id: Option<BuildId>,
     elf: Option<Elf>,
 }
@@ -21,8 +23,11 @@ impl Binary {
     /// The reason why it cannot be read, or is not an ELF file.
     pub fn open(path: &Path) -> Result<Self, String> {
         let elf = Elf::open(path)?;
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let is_module = name.windows(3).any(|part| part == b".ko");
         Ok(Binary {
             path: Some(path.to_owned()),
+            is_kernel: is_module || name.starts_with(b"vmlinux"),
             build_id: elf.build_id(),
             elf: Some(elf),
         })
@@ -32,6 +37,7 @@ impl Binary {
     pub fn with_build_id(id: BuildId) -> Self {
         Binary {
             path: None,
+            is_kernel: false,
             build_id: Some(id),
             elf: None,
         }
@@ -47,15 +53,15 @@ impl Binary {
         };
         match dso.kind {
             DsoKind::Kernel => name.starts_with(b"vmlinux"),
+            DsoKind::Module => module_name(name) == module_name(dso.path()),
             DsoKind::File => dso.path().rsplit(|&byte| byte == b'/').next() == Some(name),
             _ => false,
         }
     }
 
-    /// Returns whether the object is the image of a kernel.
+    /// Returns whether the object is the image of a kernel, or a module of it.
     pub(super) fn is_kernel(&self) -> bool {
-        self.file_name()
-            .is_some_and(|name| name.starts_with(b"vmlinux"))
+        self.is_kernel
     }
 
     /// Returns the name of the file, if it was named, without its directory.

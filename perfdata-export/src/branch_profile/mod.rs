@@ -17,6 +17,7 @@ use perfdata_core::Recording;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::BranchFlags;
+use perfdata_session::DsoKind;
 use perfdata_symbols::{Elf, ObjectFiles, ObjectFinder, Sources};
 
 pub use self::binary::Binary;
@@ -41,6 +42,14 @@ pub enum ProfileForm {
     LlvmProfgen,
     /// What `create_llvm_prof --profiler=text` reads.
     AutoFdo,
+}
+
+impl ProfileForm {
+    /// Returns whether readers of the form read files of this kind. Kernel modules have sections,
+    /// but no segments, whose addresses llvm-profgen and BOLT take.
+    fn is_for(self, kind: DsoKind) -> bool {
+        self == ProfileForm::AutoFdo || kind != DsoKind::Module
+    }
 }
 
 /// Writes the branches of one object (`perf record -b` and `-j`) as a table of distinct branches and
@@ -187,7 +196,10 @@ impl<W: Write> BranchProfile<W> {
                 "the samples belong to several events: --event selects one".into(),
             ));
         }
-        let mut most = by_branches(&entries, &objects).into_iter();
+        let mut most = by_branches(&entries, &objects);
+        // Of a module that was not named, nothing can be written.
+        most.retain(|(_, _, object)| binary.is_some() || form.is_for(object.dso.kind));
+        let mut most = most.into_iter();
         let Some((counted, number, object)) = most.next() else {
             let what = if has_branches { "branches" } else { "samples" };
             return Err(Error::Profile(match &binary {
@@ -197,6 +209,12 @@ impl<W: Write> BranchProfile<W> {
         };
         summary.next = most.next().map(|(sum, _, object)| (name(object), sum));
         summary.object = name(object);
+        if !form.is_for(object.dso.kind) {
+            return Err(Error::Object {
+                name: summary.object,
+                reason: "only create_llvm_prof reads kernel modules: --to autofdo".into(),
+            });
+        }
         summary.of_others = entries.tally().total().saturating_sub(counted);
         let files = match (file, host) {
             (Some(elf), _) => Ok(ObjectFiles::new(elf, None)),

@@ -290,7 +290,7 @@ impl Objects {
         let build_id = session.build_id(id);
         let is_wanted = match binary {
             Some(binary) => binary.is(dso, build_id),
-            None => matches!(dso.kind, DsoKind::File | DsoKind::Kernel),
+            None => matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module),
         };
         if !is_wanted || dso.machine.is_guest() {
             return None;

@@ -1,7 +1,7 @@
 //! Kernel modules: in the list of the kernel, or in their files.
 
 use perfdata_core::file_name::to_path;
-use perfdata_session::BuildId;
+use perfdata_session::{BuildId, module_name};
 
 use super::kernel::own_kernel;
 use super::{Host, Lookup, SymbolTable, Symbols, Wanted, first_with, kallsyms, of_elf};
@@ -112,21 +112,6 @@ pub(super) fn found_module(
     let files = [FetchedFile::Debuginfo, FetchedFile::Executable];
     let fetched = sources.fetched(wanted.dso.path(), Some(id), &files);
     first_with(paths.into_iter().chain(fetched), Some(id), is_fit)
-}
-
-/// Returns the name of a module as the kernel lists it: `/lib/…/snd-hda.ko.xz` is `snd_hda`.
-fn module_name(path: &[u8]) -> Vec<u8> {
-    let inner = path
-        .strip_prefix(b"[")
-        .and_then(|name| name.strip_suffix(b"]"));
-    let name =
-        inner.unwrap_or_else(|| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
-    let end = name.windows(3).position(|window| window == b".ko");
-    let name = name.get(..end.unwrap_or(name.len())).unwrap_or(name);
-    let name = name
-        .iter()
-        .map(|&byte| if byte == b'-' { b'_' } else { byte });
-    name.collect()
 }
 
 /// Returns the path of a module of an installed kernel.

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, EventType, SampleType};
+use perfdata_core::feature::BuildIdEntry;
 use perfdata_core::record::{
-    Body, BranchEntry, BranchFlags, BranchStack, Comm, CpuMode, Inode, MISC_COMM_EXEC, Mmap, Mmap2,
-    Record, Sample, SampleId, Tid,
+    Body, BranchEntry, BranchFlags, BranchStack, BuildId, Comm, CpuMode, Inode, MISC_COMM_EXEC,
+    Mmap, Mmap2, Record, Sample, SampleId, Tid,
 };
 use perfdata_core::wire::{List, Text};
 use perfdata_core::{Endian as Order, Event, Recording};
+use perfdata_symbols::Elf;
 use perfdata_tests::told::{end_of_round, write};
 
 /// Number of branches in a sample, and between two samples.
@@ -22,7 +24,10 @@ const EVERY: usize = 7;
 const KERNEL: (u64, u64) = (0xffff_ffff_8180_0000, 0xffff_ffff_8180_0140);
 
 /// The first address of the kernel's code.
-const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
+pub const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
+
+/// The name of the kernel's code.
+pub const KERNEL_NAME: &[u8] = b"[kernel.kallsyms]_text";
 
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +96,14 @@ pub struct Traced {
     pub name: &'static str,
     maps: Vec<Mapped>,
     ips: Vec<u64>,
+    image: Option<KernelImage>,
+}
+
+/// A file with code that runs in the kernel.
+#[derive(Debug, Clone)]
+pub enum KernelImage {
+    Kernel(PathBuf),
+    Module(PathBuf),
 }
 
 impl Traced {
@@ -116,6 +129,45 @@ impl Traced {
             name,
             maps: maps.collect(),
             ips: ips.collect(),
+            image: None,
+        }
+    }
+
+    /// Returns the run of a program that does the same in the kernel.
+    pub fn in_kernel(mut self, name: &'static str, image: KernelImage, loaded: u64) -> Self {
+        self.name = name;
+        self.maps.retain(|map| map.is_code && map.path.is_file());
+        let [map] = self.maps.as_mut_slice() else {
+            panic!("one object with code: {:?}", self.maps);
+        };
+        let distance = loaded - map.start;
+        self.ips.retain(|&ip| ip - map.start < map.len);
+        self.ips.iter_mut().for_each(|ip| *ip += distance);
+        map.start = loaded;
+        self.image = Some(image);
+        self
+    }
+
+    /// Returns what the program is in the kernel, if it runs there.
+    pub fn image(&self) -> Option<&KernelImage> {
+        self.image.as_ref()
+    }
+
+    /// Returns the code in the kernel: its name, first address, size, and offset.
+    fn kernel_maps(&self, variant: Variant) -> Vec<(&[u8], u64, u64, u64)> {
+        let own = self.maps.first().map_or((0, 0), |map| (map.start, map.len));
+        let kernel = |(start, len)| (KERNEL_NAME, start, len, start);
+        match &self.image {
+            Some(KernelImage::Kernel(_)) => vec![kernel(own)],
+            Some(KernelImage::Module(path)) => {
+                let (start, len) = own;
+                vec![
+                    kernel((KERNEL_TEXT, 16 << 20)),
+                    (path.as_os_str().as_encoded_bytes(), start, len, 0),
+                ]
+            }
+            None if variant.has_kernel => vec![kernel((KERNEL_TEXT, 16 << 20))],
+            None => Vec::new(),
         }
     }
 
@@ -195,12 +247,13 @@ impl Traced {
 
     /// Writes the recording of a variant.
     pub fn record(&self, variant: Variant, path: &Path) {
+        let kernel = self.kernel_maps(variant);
         let flags = AttrFlags::default()
             .with_sample_id_all(true)
             .with_mmap(true)
             .with_mmap2(true)
             .with_comm(true)
-            .with_exclude_kernel(!variant.has_kernel);
+            .with_exclude_kernel(kernel.is_empty());
         let parts = [
             SampleType::IP,
             SampleType::TID,
@@ -236,16 +289,28 @@ impl Traced {
             let event = Event { attr, ids: vec![8] };
             recording.events.push(event);
         }
+        if let Some(KernelImage::Kernel(path)) = &self.image {
+            let id = Elf::open(path).expect("an image").build_id();
+            let build_id = BuildId {
+                pid: Some(-1),
+                build_id: id.expect("a build ID").padded().0,
+                size: 20,
+                filename: Text::padded(b"[kernel.kallsyms]", 8),
+                ..BuildId::default()
+            };
+            let entry = BuildIdEntry::new(CpuMode::KERNEL.0, build_id);
+            recording.add_build_ids(entry).expect("a section");
+        }
         let mut records = Vec::new();
         let mut time = 1_000_000;
-        if variant.has_kernel {
+        for (name, start, len, pgoff) in kernel {
             let map = Mmap {
                 pid: u32::MAX,
                 tid: 0,
-                addr: KERNEL_TEXT,
-                len: 16 << 20,
-                pgoff: KERNEL_TEXT,
-                filename: Text::padded(b"[kernel.kallsyms]_text", 8),
+                addr: start,
+                len,
+                pgoff,
+                filename: Text::padded(name, 8),
             };
             let trailer = SampleId {
                 tid: Some(Tid {
@@ -282,7 +347,8 @@ impl Traced {
             };
             let comm = Record::new(Body::Comm(comm)).with_misc(MISC_COMM_EXEC);
             records.push(comm.with_sample_id(trailer(time)));
-            for map in self.maps.iter().filter(|map| map.is_code) {
+            let is_user = |map: &&Mapped| map.is_code && map.start >> 63 == 0;
+            for map in self.maps.iter().filter(is_user) {
                 time += 1;
                 let map = Mmap2 {
                     pid,
