@@ -1,4 +1,4 @@
-//! Programs that BOLT and clang optimise with the profiles.
+//! Programs that BOLT and compilers optimise with the profiles.
 
 use std::fs;
 use std::path::Path;
@@ -41,52 +41,113 @@ fn rewritten_programs_run() {
     }
 }
 
-/// clang makes a function that is often called a part of its caller, as with the tool's own profile.
+/// What compiles a program that calls a function often: a name for messages, the source, and the
+/// command, to which an option with a profile and `-o` are added.
+const COMPILERS: [(&str, &str, &str, &str); 2] = [
+    (
+        "clang",
+        "hot.c",
+        "clang -fdebug-info-for-profiling -gdwarf-4 -O2 -nostdlib -static -fno-pie \
+         -fno-stack-protector -Wl,--build-id hot.c",
+        "-fprofile-sample-use=",
+    ),
+    (
+        "rustc",
+        "hot.rs",
+        "rustc +nightly -Zdebug-info-for-profiling -g -O -C dwarf-version=4 \
+         -C target-feature=+crt-static -C link-arg=-Wl,--build-id hot.rs",
+        "-Zprofile-sample-use=",
+    ),
+];
+
+/// Compilers make a function that is often called a part of its caller, as with the tool's own
+/// profile.
 #[test]
-fn clang_inlines_what_is_hot() {
+fn compilers_inline_what_is_hot() {
     let profgen = format!("{LLVM}/llvm-profgen");
-    if !cfg!(target_arch = "x86_64") || !are_here(&["perf", "clang", "objdump", &profgen]) {
+    if !cfg!(target_arch = "x86_64") || !are_here(&["perf", "objdump", &profgen]) {
+        return;
+    }
+    for (compiler, source, command, option) in COMPILERS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
+        for name in ["step.c", source] {
+            fs::copy(sources.join(name), folder.join(name)).expect("a source");
+        }
+        let built = in_shell(
+            folder,
+            &format!("cc -O2 step.c -o step && {command} -o hot"),
+        );
+        if !built.success() {
+            skipped::note(format_args!("what builds a program: {command}"));
+            continue;
+        }
+        if !step(folder, "hot", u32::MAX) {
+            skipped::note("ptrace");
+            return;
+        }
+        Traced::read(folder, "hot").record(Variant::PLAIN, &folder.join("in.data"));
+        let profile = "--format=text --binary hot > said 2>&1";
+        succeed(
+            folder,
+            &format!(
+                "{profgen} --perfdata in.data --output tool.prof {profile} && \
+                 perfconv export --to llvm-profgen --binary hot in.data -o table && \
+                 {profgen} --unsymbolized-profile table --output own.prof {profile} && \
+                 {command} {option}tool.prof -o tool && {command} {option}own.prof -o own"
+            ),
+        );
+        let code = |program: &str| {
+            let command = format!("objdump -d --disassemble=often --no-addresses {program}");
+            succeed(folder, &command).stdout.replace(program, "")
+        };
+        let calls = |program: &str| code(program).matches("call").count();
+        assert!(calls("hot") > 0, "{compiler}: {}", code("hot"));
+        assert_eq!(calls("own"), 0, "{compiler}: {}", code("own"));
+        assert_eq!(code("own"), code("tool"), "{compiler}");
+        let status = |program: &str| in_shell(folder, &format!("./{program}; echo $?")).stdout;
+        assert_eq!(status("own"), status("hot"), "{compiler}");
+    }
+}
+
+/// Go's compiler takes a profile for pprof.
+#[test]
+fn go_inlines_what_is_hot() {
+    if !cfg!(target_arch = "x86_64") || !are_here(&["perf", "objdump"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-    for name in ["step.c", "hot.c"] {
-        fs::copy(sources.join(name), folder.join(name)).expect("a source");
-    }
-    let flags =
-        "-gdwarf-4 -O2 -nostdlib -static -fno-pie -fno-stack-protector -Wl,--build-id hot.c";
-    let built = in_shell(
-        folder,
-        &format!("cc -O2 step.c -o step && clang -fdebug-info-for-profiling {flags} -o hot"),
-    );
-    if !built.success() {
-        skipped::note("compilers that link programs without their library");
+    fs::copy(sources.join("hot.go"), folder.join("hot.go")).expect("a source");
+    let go = "GOCACHE=$PWD/cache GO111MODULE=off GOTOOLCHAIN=local go build";
+    if !in_shell(folder, &format!("{go} -pgo=off -o hot hot.go")).success() {
+        skipped::note("Go 1.21 or newer");
         return;
     }
-    if !step(folder, "hot", u32::MAX) {
-        skipped::note("ptrace");
+    let record = "perf record -q -e cpu-clock -F 999 --call-graph dwarf,1024 -o in.data ./hot";
+    if !in_shell(folder, record).success() {
+        skipped::note("the permission to record");
         return;
     }
-    Traced::read(folder, "hot").record(Variant::PLAIN, &folder.join("in.data"));
-    let profile = "--format=text --binary hot > said 2>&1";
     succeed(
         folder,
         &format!(
-            "{profgen} --perfdata in.data --output tool.prof {profile} && \
-             perfconv export --to llvm-profgen --binary hot in.data -o table && \
-             {profgen} --unsymbolized-profile table --output own.prof {profile} && \
-             clang {flags} -fprofile-sample-use=tool.prof -o tool && \
-             clang {flags} -fprofile-sample-use=own.prof -o own"
+            "perfconv export --lines --inlines in.data -o profile --to pprof && \
+             {go} -pgo=profile -o own hot.go"
         ),
     );
-    let code = |program: &str| {
-        let command = format!("objdump -d --disassemble=often {program}");
-        succeed(folder, &command).stdout.replace(program, "")
+    let calls = |program: &str| {
+        let command = format!("objdump -d --disassemble=main.often {program}");
+        succeed(folder, &command)
+            .stdout
+            .matches("<main.mix>")
+            .count()
     };
-    assert!(code("hot").contains("call"), "{}", code("hot"));
-    assert!(!code("own").contains("call"), "{}", code("own"));
-    assert_eq!(code("own"), code("tool"));
-    let status = |program: &str| in_shell(folder, &format!("./{program}; echo $?")).stdout;
-    assert_eq!(status("own"), status("hot"));
+    assert_eq!((calls("hot"), calls("own")), (1, 0));
+    assert_eq!(
+        in_shell(folder, "./own").stdout,
+        in_shell(folder, "./hot").stdout
+    );
 }
