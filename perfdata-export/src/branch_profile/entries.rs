@@ -30,11 +30,12 @@ impl Entry {
     /// Returns a number below [`RECENT`].
     #[inline]
     fn hash(&self) -> usize {
+        const SHIFT: u32 = u64::BITS - RECENT.ilog2();
         let words = [self.from, self.to, self.end];
         let mixed = words.into_iter().fold(0, |mixed: u64, Place(word)| {
             (mixed.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         });
-        usize::try_from(mixed >> (u64::BITS - RECENT.ilog2())).unwrap_or_default()
+        usize::try_from(mixed >> SHIFT).unwrap_or_default()
     }
 }
 

@@ -8,8 +8,8 @@ use perfdata_tests::convert::in_shell;
 use perfdata_tests::skipped;
 
 use super::made::{KERNEL_TEXT, KernelImage, Traced, Variant};
-use super::readers::{autofdo_makes_the_same, readers_make_the_same_profiles};
-use super::{are_here, step, succeed};
+use super::readers::Counted;
+use super::{readers_make_the_same_profiles, step};
 
 /// Where the program runs in user space.
 const USER_TEXT: u64 = 0x1000_0000;
@@ -80,13 +80,14 @@ fn profiles_of_kernels_are_those_of_the_recordings() {
     let image = KernelImage::Module(folder.join("work-load.ko"));
     let module = user.in_kernel("module", image, MODULE_TEXT);
     module.record(Variant::PLAIN, &folder.join("module.data"));
-    succeed(
+    let counted = Counted {
         folder,
-        "perfconv export --to autofdo --binary work-load.ko module.data -o table",
-    );
-    if are_here(&["create_llvm_prof"]) {
-        autofdo_makes_the_same(folder, "module.data", "work-load.ko", "table", &functions);
-    }
+        input: "module.data",
+        object: "work-load.ko",
+        functions: &functions,
+        is_kernel: false,
+    };
+    counted.autofdo_makes_the_same();
     // Neither BOLT nor llvm-profgen reads modules.
     for to in ["bolt", "llvm-profgen"] {
         let command = format!("perfconv export --to {to} --binary work-load.ko module.data -o no");

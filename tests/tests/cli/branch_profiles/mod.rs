@@ -7,6 +7,7 @@
 mod kernel;
 mod made;
 mod optimised;
+mod published;
 mod readers;
 
 use std::fs;
@@ -17,7 +18,7 @@ use perfdata_tests::convert::in_shell;
 use perfdata_tests::{perf, skipped};
 
 use self::made::{Traced, Variant};
-use self::readers::{readers_make_the_same_profiles, sorted};
+use self::readers::{Counted, sorted};
 use crate::traces;
 
 /// The folder of LLVM 19's programs on Debian and Ubuntu.
@@ -169,6 +170,31 @@ fn tables_are_those_of_the_recordings() {
 
 /// A program that ran, and the objects whose profiles are written.
 type Ran<'a> = (Traced, &'a [&'static str]);
+
+/// Records the programs. `functions` are theirs.
+fn readers_make_the_same_profiles(
+    folder: &Path,
+    all: &[Ran<'_>],
+    variants: &[(&str, Variant)],
+    functions: &[&str],
+) {
+    for (traced, objects) in all {
+        for &(name, variant) in variants {
+            let input = format!("{}-{name}.data", traced.name);
+            traced.record(variant, &folder.join(&input));
+            for object in *objects {
+                let counted = Counted {
+                    folder,
+                    input: &input,
+                    object,
+                    functions,
+                    is_kernel: traced.image().is_some(),
+                };
+                counted.readers_make_the_same();
+            }
+        }
+    }
+}
 
 /// Without a reader: the table contains each branch of the object once, with its count.
 fn tables_count_all_branches(folder: &Path, all: &[Ran<'_>]) {

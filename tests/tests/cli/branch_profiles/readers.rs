@@ -3,124 +3,112 @@
 use std::fs;
 use std::path::Path;
 
-use super::made::{KERNEL_NAME, Variant};
-use super::{LLVM, Ran, are_here, succeed, text};
+use super::made::KERNEL_NAME;
+use super::{LLVM, are_here, succeed, text};
 
-/// `functions` are those of the programs.
-pub fn readers_make_the_same_profiles(
-    folder: &Path,
-    all: &[Ran<'_>],
-    variants: &[(&str, Variant)],
-    functions: &[&str],
-) {
-    let has = |program: &str| are_here(&[program]);
-    let (bolt, profgen) = (format!("{LLVM}/perf2bolt"), format!("{LLVM}/llvm-profgen"));
-    let has_perf = has("perf");
-    let has_bolt = has_perf && has(&bolt);
-    let has_profgen = has_perf && has(&profgen);
-    let has_autofdo = has("create_llvm_prof");
-    for (traced, objects) in all {
-        for &(name, variant) in variants {
-            let input = format!("{}-{name}.data", traced.name);
-            traced.record(variant, &folder.join(&input));
-            for object in *objects {
-                let export = |to: &str| {
-                    let table = format!("{object}.{to}");
-                    succeed(
-                        folder,
-                        &format!(
-                            "perfconv export --to {to} --binary {object} {input} -o {table} --force"
-                        ),
-                    );
-                    table
-                };
-                let what = format!("{input}, {object}");
-                let kernel = traced.image();
-                let (tables, out) = (
-                    ["bolt", "llvm-profgen", "autofdo"].map(export),
-                    "> out 2>&1",
-                );
-                // BOLT reads tables of a kernel that these images do not have.
-                if has_bolt && kernel.is_none() {
-                    succeed(
-                        folder,
-                        &format!(
-                            "{bolt} -p {input} --ignore-build-id -o a.fdata -w a.yaml {object} {out}"
-                        ),
-                    );
-                    succeed(
-                        folder,
-                        &format!(
-                            "{bolt} --pa -p {} -o b.fdata -w b.yaml {object} {out}",
-                            tables[0]
-                        ),
-                    );
-                    let (a, b) = (text(folder.join("a.fdata")), text(folder.join("b.fdata")));
-                    assert!(a.lines().count() > 10, "{what}: {a}");
-                    assert_eq!(sorted(&a), sorted(&b), "{what}");
-                    let (a, b) = (text(folder.join("a.yaml")), text(folder.join("b.yaml")));
-                    assert!(a.contains("functions:"), "{what}: {a}");
-                    assert_eq!(a, b, "{what}");
-                }
-                if has_profgen {
-                    let kernel = kernel.map_or("", |_| "--kernel");
-                    let own = format!("--format=text {kernel} --binary {object} {out}");
-                    succeed(
-                        folder,
-                        &format!(
-                            "{profgen} --perfdata {input} --skip-symbolization --output a.raw {own}"
-                        ),
-                    );
-                    let (a, b) = (text(folder.join("a.raw")), text(folder.join(&tables[1])));
-                    assert_eq!(sorted(&a), sorted(&b), "{what}");
-                    succeed(
-                        folder,
-                        &format!("{profgen} --perfdata {input} --output a.prof {own}"),
-                    );
-                    succeed(
-                        folder,
-                        &format!(
-                            "{profgen} --unsymbolized-profile {} --output b.prof {own}",
-                            tables[1]
-                        ),
-                    );
-                    let (a, b) = (text(folder.join("a.prof")), text(folder.join("b.prof")));
-                    assert!(a.lines().count() > 10, "{what}: {a}");
-                    assert_eq!(a, b, "{what}");
-                }
-                if has_autofdo {
-                    if kernel.is_some() {
-                        name_by_file(&folder.join(&input));
-                    }
-                    autofdo_makes_the_same(folder, &input, object, &tables[2], functions);
-                }
-            }
-        }
-    }
+/// A recording whose branches are counted, in a folder, and one of its objects.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted<'a> {
+    pub folder: &'a Path,
+    pub input: &'a str,
+    pub object: &'a str,
+    /// The functions of the object.
+    pub functions: &'a [&'a str],
+    pub is_kernel: bool,
 }
 
-/// create_llvm_prof makes the same profile of a table as of the recording.
-pub fn autofdo_makes_the_same(
-    folder: &Path,
-    input: &str,
-    object: &str,
-    table: &str,
-    functions: &[&str],
-) {
-    let own = format!("--format=text --binary=./{object} > out 2>&1");
-    succeed(
-        folder,
-        &format!(
-            "create_llvm_prof --profile={input} --out=a.afdo {own} && \
-             create_llvm_prof --profile={table} --profiler=text --out=b.afdo {own}"
-        ),
-    );
-    let (a, b) = (text(folder.join("a.afdo")), text(folder.join("b.afdo")));
-    let what = format!("{input}, {object}");
-    // It makes no profile of Go's programs.
-    assert!(a.lines().count() > 10 || object == "go", "{what}: {a}");
-    let known = |text| without_freed_names(text, functions);
-    assert_eq!(known(&a), known(&b), "{what}");
+impl Counted<'_> {
+    /// Each reader makes the same profile of the table as of the recording.
+    pub fn readers_make_the_same(&self) {
+        // BOLT reads tables of a kernel that the images of these tests do not have.
+        if !self.is_kernel {
+            self.bolt_makes_the_same();
+        }
+        self.profgen_makes_the_same();
+        self.autofdo_makes_the_same();
+    }
+
+    /// Writes the table for a reader, and returns its name.
+    fn table(&self, to: &str) -> String {
+        let Counted { input, object, .. } = self;
+        let table = format!("{object}.{to}");
+        let export = format!("perfconv export --to {to} --binary {object} {input}");
+        succeed(self.folder, &format!("{export} -o {table} --force"));
+        table
+    }
+
+    fn bolt_makes_the_same(&self) {
+        let Counted { input, object, .. } = self;
+        let bolt = format!("{LLVM}/perf2bolt");
+        if !are_here(&["perf", &bolt]) {
+            return;
+        }
+        let table = self.table("bolt");
+        succeed(
+            self.folder,
+            &format!(
+                "{bolt} -p {input} --ignore-build-id -o a.fdata -w a.yaml {object} > out 2>&1 && \
+                 {bolt} --pa -p {table} -o b.fdata -w b.yaml {object} > out 2>&1"
+            ),
+        );
+        let written = |name: &str| text(self.folder.join(name));
+        let (a, b) = (written("a.fdata"), written("b.fdata"));
+        assert!(a.lines().count() > 10, "{self:?}: {a}");
+        assert_eq!(sorted(&a), sorted(&b), "{self:?}");
+        let (a, b) = (written("a.yaml"), written("b.yaml"));
+        assert!(a.contains("functions:"), "{self:?}: {a}");
+        assert_eq!(a, b, "{self:?}");
+    }
+
+    pub fn profgen_makes_the_same(&self) {
+        let Counted { input, object, .. } = self;
+        let kernel = if self.is_kernel { "--kernel" } else { "" };
+        let own = format!("--format=text {kernel} --binary {object} > out 2>&1");
+        let profgen = format!("{LLVM}/llvm-profgen");
+        if !are_here(&["perf", &profgen]) {
+            return;
+        }
+        let table = self.table("llvm-profgen");
+        succeed(
+            self.folder,
+            &format!(
+                "{profgen} --perfdata {input} --skip-symbolization --output a.raw {own} && \
+                 {profgen} --perfdata {input} --output a.prof {own} && \
+                 {profgen} --unsymbolized-profile {table} --output b.prof {own}"
+            ),
+        );
+        let written = |name: &str| text(self.folder.join(name));
+        let (a, b) = (written("a.raw"), written(&table));
+        assert_eq!(sorted(&a), sorted(&b), "{self:?}");
+        let (a, b) = (written("a.prof"), written("b.prof"));
+        assert!(a.lines().count() > 10, "{self:?}: {a}");
+        assert_eq!(a, b, "{self:?}");
+    }
+
+    pub fn autofdo_makes_the_same(&self) {
+        if !are_here(&["create_llvm_prof"]) {
+            return;
+        }
+        let Counted { input, object, .. } = self;
+        let table = self.table("autofdo");
+        if self.is_kernel {
+            name_by_file(&self.folder.join(input));
+        }
+        let own = format!("--format=text --binary=./{object} > out 2>&1");
+        succeed(
+            self.folder,
+            &format!(
+                "create_llvm_prof --profile={input} --out=a.afdo {own} && \
+                 create_llvm_prof --profile={table} --profiler=text --out=b.afdo {own}"
+            ),
+        );
+        let written = |name: &str| text(self.folder.join(name));
+        let (a, b) = (written("a.afdo"), written("b.afdo"));
+        // It makes no profile of Go's programs.
+        assert!(a.lines().count() > 10 || *object == "go", "{self:?}: {a}");
+        let known = |text| without_freed_names(text, self.functions);
+        assert_eq!(known(&a), known(&b), "{self:?}");
+    }
 }
 
 /// Gives the code of the kernel a path: create_llvm_prof 0.19 finds no others.
@@ -139,28 +127,29 @@ pub fn sorted(text: &str) -> Vec<&str> {
 }
 
 /// The profile that create_llvm_prof writes names the targets of some calls by memory that it has
-/// freed.
+/// freed: any bytes, also spaces and ends of lines. Lines about functions are `NAME:COUNT:COUNT`, those
+/// about their code ` LINE: COUNT NAME:COUNT …`, with more spaces in functions that are inlined.
 fn without_freed_names(text: &str, functions: &[&str]) -> Vec<String> {
-    let is_number = |part: &str| {
-        part.bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    let is_number = |text: &str| {
+        let mut parts = text.split('.');
+        !text.is_empty() && parts.all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let is_known = |word: &&str| {
-        // Such a name may also contain a space. Words without a character are indentation.
+    let is_of_function = |word: &str| {
         let (name, counts) = word.split_once(':').unwrap_or((word, ""));
-        let is_name =
-            functions.contains(&name) || is_number(name) && (word.is_empty() || !name.is_empty());
-        is_name && counts.split(':').all(is_number)
+        functions.contains(&name) && counts.split(':').all(is_number)
     };
-    let lines = text.lines().map(|line| {
-        let known = line.split(' ').filter(is_known).collect::<Vec<_>>();
-        known.join(" ").trim_end().to_owned()
-    });
-    // Such a name may also contain the end of a line.
-    lines
-        .filter(|line| {
-            line.trim_start()
-                .starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
-        })
-        .collect()
+    let known = |line: &str| {
+        let code = line.trim_start_matches(' ');
+        let spaces = line.len() - code.len();
+        let mut words = code.split(' ');
+        let first = words.next().unwrap_or_default();
+        let is_first = match spaces {
+            0 => is_of_function(first),
+            _ => first.strip_suffix(':').is_some_and(is_number),
+        };
+        let words = words.filter(|word| is_number(word) || is_of_function(word));
+        let words: Vec<&str> = [first].into_iter().chain(words).collect();
+        is_first.then(|| format!("{spaces} {}", words.join(" ")))
+    };
+    text.lines().filter_map(known).collect()
 }
