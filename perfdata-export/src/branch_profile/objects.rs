@@ -135,18 +135,18 @@ pub(super) struct Objects {
     pid: Option<u32>,
     /// Addresses that are mapped alike until the next record that is not a sample: those of the last
     /// branch, and others.
-    last: Placed,
-    ranges: Vec<Placed>,
+    last: PlacedRange,
+    ranges: Vec<PlacedRange>,
 }
 
 /// Addresses that are next to each other in one object, or outside of all.
 #[derive(Debug, Clone, Default)]
-struct Placed {
+struct PlacedRange {
     addresses: Range<u64>,
     first: Place,
 }
 
-impl Placed {
+impl PlacedRange {
     /// Returns the place of an address, if it is one of these.
     #[inline]
     fn place(&self, address: u64) -> Option<Place> {
@@ -191,7 +191,7 @@ impl Objects {
 
     /// Forgets how addresses are mapped.
     pub fn forget(&mut self) {
-        self.last = Placed::default();
+        self.last = PlacedRange::default();
         self.ranges.clear();
     }
 
@@ -230,7 +230,7 @@ impl Objects {
         let Some((range, mapping)) = sample.user_mapping(address) else {
             return Place::OUTSIDE;
         };
-        self.last = Placed {
+        self.last = PlacedRange {
             first: self.in_mapping(sample, &mapping, range.start, binary),
             addresses: range,
         };

@@ -19,13 +19,13 @@ fn mix(table: &[u64; 64], n: u64, seed: u64) -> u64 {
     sum
 }
 
-#[unsafe(no_mangle)]
+#[no_mangle]
 #[inline(never)]
 fn often(table: &[u64; 64], n: u64) -> u64 {
     (0..n).fold(0, |sum: u64, i| sum.wrapping_add(mix(table, i, sum)))
 }
 
-#[unsafe(no_mangle)]
+#[no_mangle]
 #[inline(never)]
 fn seldom(table: &[u64; 64], n: u64) -> u64 {
     if n > 1000 { mix(table, n, n) } else { n }
