@@ -27,7 +27,7 @@ impl Binary {
         let is_module = name.windows(3).any(|part| part == b".ko");
         Ok(Binary {
             path: Some(path.to_owned()),
-            is_kernel: is_module || name.starts_with(b"vmlinux"),
+            is_kernel: is_module || is_image(name),
             build_id: elf.build_id(),
             elf: Some(elf),
         })
@@ -52,7 +52,7 @@ impl Binary {
             return false;
         };
         match dso.kind {
-            DsoKind::Kernel => name.starts_with(b"vmlinux"),
+            DsoKind::Kernel => is_image(name),
             DsoKind::Module => module_name(name) == module_name(dso.path()),
             DsoKind::File => dso.path().rsplit(|&byte| byte == b'/').next() == Some(name),
             _ => false,
@@ -83,4 +83,9 @@ impl Binary {
             (None, None) => String::new(),
         }
     }
+}
+
+/// Returns whether a file is the image of a kernel, by its name.
+fn is_image(name: &[u8]) -> bool {
+    name.starts_with(b"vmlinux")
 }

@@ -1,15 +1,14 @@
-//! Images and modules of a kernel: a program that does the same in user space runs step by step, and its
-//! branches are recorded as those of the kernel.
+//! Images and modules of a kernel: a program that does the same in user space runs step by step, and
+//! its branches are recorded as those of the kernel.
 
 use std::fs;
-use std::path::Path;
 
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::skipped;
 
 use super::made::{KERNEL_TEXT, KernelImage, Traced, Variant};
 use super::readers::Counted;
-use super::{readers_make_the_same_profiles, step};
+use super::{prepare, readers_make_the_same_profiles, step};
 
 /// Where the program runs in user space.
 const USER_TEXT: u64 = 0x1000_0000;
@@ -39,15 +38,10 @@ SECTIONS {{
 
 #[test]
 fn profiles_of_kernels_are_those_of_the_recordings() {
-    if !cfg!(target_arch = "x86_64") {
-        skipped::note("an x86-64 machine");
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-    for name in ["step.c", "program.c"] {
-        fs::copy(sources.join(name), folder.join(name)).expect("a source");
+    if !prepare(folder, &["program.c"]) {
+        return;
     }
     fs::write(folder.join("user.ld"), script(USER_TEXT)).expect("a script");
     fs::write(folder.join("vmlinux.ld"), script(KERNEL_TEXT)).expect("a script");
@@ -56,8 +50,9 @@ fn profiles_of_kernels_are_those_of_the_recordings() {
     let built = in_shell(
         folder,
         &format!(
-            "cc -O2 step.c -o step && \
-             for name in user vmlinux; do cc {flags} program.c -Wl,-T,$name.ld -o $name || exit; done && \
+            "for name in user vmlinux; do \
+                 cc {flags} program.c -Wl,-T,$name.ld -o $name || exit; \
+             done && \
              cc {flags} -c program.c -o module.o && ld -r --build-id module.o -o work-load.ko"
         ),
     );

@@ -46,15 +46,28 @@ const PROGRAMS: [(&str, &str, &[&str]); 3] = [
     ),
 ];
 
-/// Builds the programs and runs them step by step in `folder`; `None` if that cannot be done here.
-fn traced(folder: &Path) -> Option<Vec<Ran<'static>>> {
+/// Copies sources to `folder`, and builds what runs programs step by step. Returns whether that is
+/// possible here.
+fn prepare(folder: &Path, sources: &[&str]) -> bool {
     if !cfg!(target_arch = "x86_64") {
         skipped::note("an x86-64 machine");
-        return None;
+        return false;
     }
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-    for name in ["program.c", "step.c"] {
-        fs::copy(sources.join(name), folder.join(name)).expect("a source");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
+    for name in sources.iter().chain(&["step.c"]) {
+        fs::copy(own.join(name), folder.join(name)).expect("a source");
+    }
+    let is_built = in_shell(folder, "cc -O2 step.c -o step").success();
+    if !is_built {
+        skipped::note("a C compiler");
+    }
+    is_built
+}
+
+/// Builds the programs and runs them step by step in `folder`; `None` if that cannot be done here.
+fn traced(folder: &Path) -> Option<Vec<Ran<'static>>> {
+    if !prepare(folder, &["program.c"]) {
+        return None;
     }
     // BOLT moves functions in programs with relocations.
     let flags = "-gdwarf-4 -O1 -nostdlib -fno-stack-protector -fcf-protection=none \
@@ -67,7 +80,7 @@ fn traced(folder: &Path) -> Option<Vec<Ran<'static>>> {
             .status()
             .is_ok_and(|status| status.success())
     };
-    if !build("cc -O2 step.c -o step") || !PROGRAMS.iter().all(|(_, command, _)| build(command)) {
+    if !PROGRAMS.iter().all(|(_, command, _)| build(command)) {
         skipped::note("a C compiler that links programs without its library");
         return None;
     }
@@ -113,18 +126,9 @@ const MOST_STEPS: u32 = 150_000;
 
 #[test]
 fn readers_make_the_same_profiles_of_real_programs() {
-    if !cfg!(target_arch = "x86_64") {
-        skipped::note("an x86-64 machine");
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-    for name in ["step.c", "real.cpp", "real.rs", "real.go"] {
-        fs::copy(sources.join(name), folder.join(name)).expect("a source");
-    }
-    if !in_shell(folder, "cc -O2 step.c -o step").success() {
-        skipped::note("a C compiler");
+    if !prepare(folder, &["real.cpp", "real.rs", "real.go"]) {
         return;
     }
     let mut all = Vec::new();

@@ -1,13 +1,10 @@
 //! Programs that BOLT and compilers optimise with the profiles.
 
-use std::fs;
-use std::path::Path;
-
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::skipped;
 
 use super::made::{Traced, Variant};
-use super::{LLVM, are_here, step, succeed, text, traced};
+use super::{LLVM, are_here, prepare, step, succeed, text, traced};
 
 /// llvm-bolt moves the code of programs by their profiles, and they do the same as before.
 #[test]
@@ -65,21 +62,16 @@ const COMPILERS: [(&str, &str, &str, &str); 2] = [
 #[test]
 fn compilers_inline_what_is_hot() {
     let profgen = format!("{LLVM}/llvm-profgen");
-    if !cfg!(target_arch = "x86_64") || !are_here(&["perf", "objdump", &profgen]) {
+    if !are_here(&["perf", "objdump", &profgen]) {
         return;
     }
     for (compiler, source, command, option) in COMPILERS {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-        for name in ["step.c", source] {
-            fs::copy(sources.join(name), folder.join(name)).expect("a source");
+        if !prepare(folder, &[source]) {
+            return;
         }
-        let built = in_shell(
-            folder,
-            &format!("cc -O2 step.c -o step && {command} -o hot"),
-        );
-        if !built.success() {
+        if !in_shell(folder, &format!("{command} -o hot")).success() {
             skipped::note(format_args!("what builds a program: {command}"));
             continue;
         }
@@ -114,13 +106,11 @@ fn compilers_inline_what_is_hot() {
 /// Go's compiler takes a profile for pprof.
 #[test]
 fn go_inlines_what_is_hot() {
-    if !cfg!(target_arch = "x86_64") || !are_here(&["perf", "objdump"]) {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/branch_profiles");
-    fs::copy(sources.join("hot.go"), folder.join("hot.go")).expect("a source");
+    if !are_here(&["perf", "objdump"]) || !prepare(folder, &["hot.go"]) {
+        return;
+    }
     let go = "GOCACHE=$PWD/cache GO111MODULE=off GOTOOLCHAIN=local go build";
     if !in_shell(folder, &format!("{go} -pgo=off -o hot hot.go")).success() {
         skipped::note("Go 1.21 or newer");

@@ -144,7 +144,8 @@ fn build(folder: &Path, object: &str, symbol: Option<&str>, offsets: &[u64]) -> 
     };
     // The functions have the order of the source, and nothing between them but what is written there.
     let command = format!(
-        "cc -gdwarf-4 -O1 -fno-toplevel-reorder -falign-functions=1 -fvisibility=hidden -nostdlib {flags} -Wl,--build-id=none made.c -o {object}"
+        "cc -gdwarf-4 -O1 -fno-toplevel-reorder -falign-functions=1 -fvisibility=hidden \
+             -nostdlib {flags} -Wl,--build-id=none made.c -o {object}"
     );
     let output = in_shell(folder, &command);
     match output.success() {
