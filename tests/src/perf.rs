@@ -149,14 +149,7 @@ impl Perf {
     }
 
     fn find(name: &'static str) -> Option<Self> {
-        let oracles = env::var_os("PERF_ORACLES").map(|folder| Path::new(&folder).join("bin"));
-        let path = env::var_os("PATH").unwrap_or_default();
-        let program = oracles
-            .into_iter()
-            .chain(env::split_paths(&path))
-            .map(|folder| folder.join(name))
-            .find(|program| program.is_file())?;
-
+        let program = program(name)?;
         let mut command = Command::new(&program);
         command.arg("--version");
         let said = run(command).ok()?;
@@ -249,6 +242,14 @@ pub fn all() -> &'static [Perf] {
         skipped::note(format_args!("{name}, on the PATH or in $PERF_ORACLES/bin"));
     }
     perfs
+}
+
+/// Returns the file of a program in `$PERF_ORACLES/bin` or on the `PATH`.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let oracles = env::var_os("PERF_ORACLES").map(|folder| Path::new(&folder).join("bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders = oracles.into_iter().chain(env::split_paths(&path));
+    folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
 }
 
 /// Runs a command without input to its end. One that hangs is killed.

@@ -121,9 +121,9 @@ impl Elf {
         }
     }
 
-    /// Returns the addresses of the functions of `.symtab`, in their order. A function ends at the
-    /// latest where the next one begins; one without a size extends up to there, or to the end of
-    /// its section.
+    /// Returns the code of the functions of `.symtab`, in its order. A function extends up to the next
+    /// one, or to the end of its section, whatever its size: code after it without a symbol is its own
+    /// for BOLT and llvm-profgen.
     ///
     /// # Errors
     /// The table cannot be read, or is too large.
@@ -137,23 +137,18 @@ impl Elf {
             else {
                 return;
             };
-            let value = match self.machine == EM_ARM.0 {
+            let start = match self.machine == EM_ARM.0 {
                 true => raw.value & !1,
                 false => raw.value,
             };
-            let end = match raw.size {
-                0 => section.address.saturating_add(section.size),
-                size => value.saturating_add(size),
-            };
-            functions.push((value, std::cmp::Reverse(end)));
+            functions.push((start, section.address.saturating_add(section.size)));
         })?;
-        // Of several functions at an address, the longest one.
         functions.sort_unstable();
         functions.dedup_by_key(|(start, _)| *start);
         let nexts = functions.iter().skip(1).map(|(start, _)| *start);
         let nexts: Vec<u64> = nexts.chain([u64::MAX]).collect();
         let ranges = functions.iter().zip(nexts);
-        let ranges = ranges.map(|((start, end), next)| *start..end.0.min(next));
+        let ranges = ranges.map(|((start, end), next)| *start..next.min(*end));
         Ok(ranges.filter(|range| !range.is_empty()).collect())
     }
 

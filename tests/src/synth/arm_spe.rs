@@ -129,8 +129,10 @@ impl Recipe {
             });
         }
         for (pid, _) in THREADS {
-            s.kernel("MMAP", kind::MMAP, misc::USER, |b| {
-                kernel::mmap(b, (pid, pid), [0x40_0000, 0x10_0000, 0], "/nowhere/program")
+            s.kernel("MMAP2", kind::MMAP2, misc::USER, |b| {
+                let place = [0x40_0000, 0x10_0000, 0];
+                let object = kernel::Object::Inode(8, 1, 0x1234, 0);
+                kernel::mmap2(b, (pid, pid), place, object, [5, 2], "/nowhere/program")
             });
         }
         s.user("FINISHED_INIT", kind::FINISHED_INIT, 0, |b| b);

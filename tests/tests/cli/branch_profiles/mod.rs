@@ -9,6 +9,7 @@ mod made;
 mod optimised;
 mod published;
 mod readers;
+mod spe;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -29,9 +29,24 @@ __attribute__((noinline)) static unsigned long down(unsigned long n)
 
 static unsigned long (*volatile const table[])(unsigned long) = { collatz, twice, down };
 
+/* Half of its code is after its end, and has no symbol. */
+unsigned long outside(unsigned long n);
+__asm__(".text\n"
+	".globl outside\n"
+	".hidden outside\n"
+	".type outside, @function\n"
+	"outside: mov %rdi, %rax\n"
+	"	jmp 1f\n"
+	"	.size outside, . - outside\n"
+	"	.balign 16\n"
+	"1:	test $1, %al\n"
+	"	jne 2f\n"
+	"	inc %rax\n"
+	"2:	ret\n");
+
 unsigned long work(unsigned long n)
 {
-	unsigned long sum = 0;
+	unsigned long sum = outside(n);
 
 	for (unsigned long i = 0; i < 3; i++)
 		sum += table[(n + i) % 3](n % 7);
