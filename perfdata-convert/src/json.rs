@@ -168,6 +168,12 @@ impl Json {
         digits::push(&mut self.out, number);
     }
 
+    /// Writes a number as a string of hexadecimal digits after `0x`.
+    pub fn hexadecimal(&mut self, name: &str, number: u64) {
+        self.key(name);
+        self.hex(number);
+    }
+
     /// Writes a text of arbitrary bytes.
     pub fn text(&mut self, name: &str, text: &[u8]) {
         self.key(name);
@@ -333,9 +339,9 @@ impl Json {
         }
         for (name, value) in set_fields(word, fields) {
             match (numbers, name) {
-                (true, "unknown") => self.text(name, format!("{value:#x}").as_bytes()),
+                (true, "unknown") => self.hexadecimal(name, value),
                 (true, _) => self.number(name, value),
-                (false, "unknown") => self.text("", format!("{value:#x}").as_bytes()),
+                (false, "unknown") => self.hexadecimal("", value),
                 (false, _) => self.text("", name.as_bytes()),
             }
         }

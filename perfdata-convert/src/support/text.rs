@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::json_text::is_plain;
+
 /// Returns bytes in quotes. Control characters and invalid UTF-8 are escaped as in a Rust string,
 /// so that different bytes never look the same.
 pub fn quoted(bytes: &[u8]) -> String {
@@ -21,6 +23,12 @@ pub fn escaped(bytes: &[u8]) -> String {
 
 /// Appends bytes with the same escapes.
 pub fn push_escaped(out: &mut String, bytes: &[u8]) {
+    if is_plain(bytes)
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        out.push_str(text);
+        return;
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if c == '\'' {
@@ -71,5 +79,6 @@ mod tests {
             r#""it's\u{1b}[31m \xff\"\\""#
         );
         assert_eq!(escaped("a\u{202e}b".as_bytes()), r"a\u{202e}b");
+        assert_eq!(escaped(b"/usr/it's ~"), "/usr/it's ~");
     }
 }

@@ -1,17 +1,17 @@
 //! Samples with resolved addresses, as shown by `perfconv dump --resolved`.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use perfdata_core::error::Problem;
 use perfdata_core::record::CpuMode;
-use perfdata_session::{Branch, Frame, Sample, Samples, UserCallchains};
+use perfdata_session::{Branch, DsoId, Frame, Sample, Samples, UserCallchains};
 
 use super::seconds;
 use perfdata_convert::count::number_of;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Input;
 use perfdata_convert::json::Json;
+use perfdata_convert::support::digits;
 use perfdata_convert::support::text::{escaped, quoted};
 
 /// The format of the samples.
@@ -67,7 +67,7 @@ impl Resolved {
         if let Some(unwinder) = unwinder {
             samples = samples.with_user_callchains(unwinder);
         }
-        let (mut text, mut line) = (Vec::new(), String::new());
+        let mut lines = ResolvedLines::default();
         let (mut damage, mut errors) = (Vec::new(), 0);
         let (mut skipped, mut left) = (0, self.limit.unwrap_or(u64::MAX));
         while left > 0 {
@@ -90,18 +90,16 @@ impl Resolved {
                 continue;
             }
             if self.json {
-                text = json(text, &sample);
+                lines.text = json(lines.text, &sample);
             } else {
-                line.clear();
-                push_text(&mut line, &sample);
-                text.extend_from_slice(line.as_bytes());
+                lines.push(&sample);
             }
             left -= 1;
-            if text.len() >= BLOCK {
-                write(&mut text, out)?;
+            if lines.text.len() >= BLOCK {
+                write(&mut lines.text, out)?;
             }
         }
-        write(&mut text, out)?;
+        write(&mut lines.text, out)?;
         if errors > damage.len() {
             damage.push(format!(
                 "{} cannot be read",
@@ -125,62 +123,89 @@ fn write(text: &mut Vec<u8>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Appends a line for the sample, and one for each frame and branch.
-fn push_text(out: &mut String, sample: &Sample<'_>) {
-    let _ = write!(
-        out,
-        "{:#x} comm={}",
-        sample.record().offset,
-        quoted(sample.comm())
-    );
-    if let Some(tid) = sample.tid() {
-        let _ = write!(
-            out,
-            " pid={} tid={}",
-            tid.pid.cast_signed(),
-            tid.tid.cast_signed()
-        );
+/// The text of samples, and what was formatted for the samples before.
+#[derive(Debug, Default)]
+struct ResolvedLines {
+    text: Vec<u8>,
+    /// By the index of the DSO: a space, its escaped name and `+0x`.
+    dsos: Vec<Box<[u8]>>,
+}
+
+impl ResolvedLines {
+    /// Appends a line for the sample, and one for each frame and branch.
+    fn push(&mut self, sample: &Sample<'_>) {
+        let out = &mut self.text;
+        push_address(out, sample.record().offset);
+        let _ = write!(out, " comm={}", quoted(sample.comm()));
+        if let Some(tid) = sample.tid() {
+            out.extend_from_slice(b" pid=");
+            digits::push_signed(out, tid.pid.cast_signed().into());
+            out.extend_from_slice(b" tid=");
+            digits::push_signed(out, tid.tid.cast_signed().into());
+        }
+        if let Some(cpu) = sample.cpu() {
+            out.extend_from_slice(b" cpu=");
+            digits::push(out, cpu.into());
+        }
+        if let Some(time) = sample.time() {
+            out.extend_from_slice(b" time=");
+            out.extend_from_slice(seconds(time).as_bytes());
+        }
+        let _ = write!(out, " event={}", quoted(sample.event_name()));
+        out.extend_from_slice(b" weight=");
+        digits::push(out, sample.weight());
+        if sample.is_incomplete() {
+            out.extend_from_slice(b" incomplete");
+        }
+        out.push(b'\n');
+        for frame in sample.frames() {
+            self.text.extend_from_slice(b"    ");
+            self.push_frame(&frame);
+            self.text.push(b'\n');
+        }
+        for Branch { from, to, .. } in sample.branches() {
+            self.text.extend_from_slice(b"    branch ");
+            self.push_frame(&from);
+            self.text.extend_from_slice(b" -> ");
+            self.push_frame(&to);
+            self.text.push(b'\n');
+        }
     }
-    if let Some(cpu) = sample.cpu() {
-        let _ = write!(out, " cpu={cpu}");
+
+    fn push_frame(&mut self, frame: &Frame<'_>) {
+        push_address(&mut self.text, frame.address);
+        if let Some((id, offset)) = frame.dso_id().zip(frame.offset()) {
+            self.push_dso(id, frame);
+            digits::push_hexadecimal(&mut self.text, offset);
+        } else if let Some(dso) = frame.dso_before_exec() {
+            let _ = write!(self.text, " (before exec: {})", escaped(&dso.name));
+        }
+        if !matches!(frame.mode, CpuMode::KERNEL | CpuMode::USER) {
+            let _ = write!(self.text, " ({})", frame.mode);
+        }
     }
-    if let Some(time) = sample.time() {
-        let _ = write!(out, " time={}", seconds(time));
-    }
-    let _ = write!(
-        out,
-        " event={} weight={}",
-        quoted(sample.event_name()),
-        sample.weight()
-    );
-    if sample.is_incomplete() {
-        out.push_str(" incomplete");
-    }
-    out.push('\n');
-    for frame in sample.frames() {
-        out.push_str("    ");
-        push_frame(out, &frame);
-        out.push('\n');
-    }
-    for Branch { from, to, .. } in sample.branches() {
-        out.push_str("    branch ");
-        push_frame(out, &from);
-        out.push_str(" -> ");
-        push_frame(out, &to);
-        out.push('\n');
+
+    fn push_dso(&mut self, id: DsoId, frame: &Frame<'_>) {
+        if self.dsos.len() <= id.index() {
+            self.dsos
+                .resize_with(id.index().saturating_add(1), Box::default);
+        }
+        let Some(known) = self.dsos.get_mut(id.index()) else {
+            return;
+        };
+        if known.is_empty() {
+            let name = frame.dso().map(|dso| escaped(&dso.name));
+            *known = format!(" {}+0x", name.unwrap_or_default())
+                .into_bytes()
+                .into();
+        }
+        self.text.extend_from_slice(known);
     }
 }
 
-fn push_frame(out: &mut String, frame: &Frame<'_>) {
-    let _ = write!(out, "{:#x}", frame.address);
-    if let Some((dso, offset)) = frame.dso().zip(frame.offset()) {
-        let _ = write!(out, " {}+{offset:#x}", escaped(&dso.name));
-    } else if let Some(dso) = frame.dso_before_exec() {
-        let _ = write!(out, " (before exec: {})", escaped(&dso.name));
-    }
-    if !matches!(frame.mode, CpuMode::KERNEL | CpuMode::USER) {
-        let _ = write!(out, " ({})", frame.mode);
-    }
+fn push_address(out: &mut Vec<u8>, address: u64) {
+    out.extend_from_slice(b"0x");
+    digits::push_hexadecimal(out, address);
 }
 
 /// Appends one object on a line to `text`.
@@ -230,11 +255,14 @@ fn json(text: Vec<u8>, sample: &Sample<'_>) -> Vec<u8> {
 
 fn push_json(json: &mut Json, name: &str, frame: &Frame<'_>) {
     json.object(name);
-    json.text("address", format!("{:#x}", frame.address).as_bytes());
-    json.text("mode", frame.mode.to_string().as_bytes());
+    json.hexadecimal("address", frame.address);
+    match frame.mode.name() {
+        Some(mode) => json.text("mode", mode.as_bytes()),
+        None => json.text("mode", frame.mode.to_string().as_bytes()),
+    }
     if let Some((dso, offset)) = frame.dso().zip(frame.offset()) {
         json.text("dso", &dso.name);
-        json.text("offset", format!("{offset:#x}").as_bytes());
+        json.hexadecimal("offset", offset);
     } else if let Some(dso) = frame.dso_before_exec() {
         json.text("before_exec", &dso.name);
     }

@@ -163,7 +163,7 @@ impl PacketLine {
                 json.object("fields");
                 packet.fields(&mut |name, value, bits| match bits {
                     // Readers of JSON often have no whole numbers of 64 bits.
-                    33.. => json.text(name, format!("{value:#x}").as_bytes()),
+                    33.. => json.hexadecimal(name, value),
                     _ => json.number(name, value),
                 });
                 json.close();
