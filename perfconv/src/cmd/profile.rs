@@ -112,7 +112,7 @@ pub(super) fn run(
             messages.note(format_args!("{whose}{note}"));
         }
     }
-    tell(&summary, messages);
+    tell(&summary, form, messages);
     Ok(Outcome::Done)
 }
 
@@ -218,8 +218,13 @@ fn binary(named: &Path) -> Result<Binary> {
 }
 
 /// Reports what the profile contains.
-fn tell(summary: &ProfileSummary, messages: Messages) {
+fn tell(summary: &ProfileSummary, form: ProfileForm, messages: Messages) {
     let has_branches = summary.with_branches > 0;
+    if !has_branches && form == ProfileForm::Bolt {
+        messages.note(
+            "without branch records, the table is for perf2bolt --pa --nl of LLVM 21 or later",
+        );
+    }
     let counted = |number| match has_branches {
         true => match number {
             1 => "1 branch".into(),

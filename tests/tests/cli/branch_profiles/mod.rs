@@ -6,10 +6,10 @@
 
 mod kernel;
 mod made;
+mod newer_bolt;
 mod optimised;
 mod published;
 mod readers;
-mod spe;
 
 use std::fs;
 use std::path::{Path, PathBuf};
