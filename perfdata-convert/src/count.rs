@@ -73,7 +73,7 @@ impl Counts {
     }
 
     /// Writes the fields of the object `name` in JSON.
-    pub fn json(&self, json: &mut Json, name: &str) {
+    pub fn json(&self, json: &mut Json, name: &'static str) {
         json.object(name);
         json.number("records", self.records);
         json.number("compressed", self.compressed);

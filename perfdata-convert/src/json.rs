@@ -84,18 +84,10 @@ impl Json {
         }
     }
 
-    /// Begins an element of the innermost list, or a field of the innermost structure.
-    fn key(&mut self, name: &str) {
-        self.begin_key();
-        if self.inner == Some(OpenValue::Object) {
-            push_key(&mut self.out, name);
-            self.end_key();
-        }
-    }
-
-    /// Does the same for a field with a declared name, which consists of letters and the like.
+    /// Begins an element of the innermost list, or a field of the innermost structure. Its name consists
+    /// of letters and the like.
     #[doc(hidden)]
-    pub fn declared_key(&mut self, name: &'static str) {
+    pub fn key(&mut self, name: &'static str) {
         debug_assert!(is_plain(name.as_bytes()), "{name}");
         self.begin_key();
         if self.inner == Some(OpenValue::Object) {
@@ -132,13 +124,13 @@ impl Json {
     }
 
     /// Begins an object as the field `name` of the enclosing object.
-    pub fn object(&mut self, name: &str) {
+    pub fn object(&mut self, name: &'static str) {
         self.key(name);
         self.open(OpenValue::Object, b'{');
     }
 
     /// Begins a list as the field `name` of the enclosing object.
-    pub fn list(&mut self, name: &str) {
+    pub fn list(&mut self, name: &'static str) {
         self.key(name);
         self.open(OpenValue::List, b'[');
     }
@@ -163,25 +155,25 @@ impl Json {
     }
 
     /// Writes a number.
-    pub fn number(&mut self, name: &str, number: u64) {
+    pub fn number(&mut self, name: &'static str, number: u64) {
         self.key(name);
         digits::push(&mut self.out, number);
     }
 
     /// Writes a number as a string of hexadecimal digits after `0x`.
-    pub fn hexadecimal(&mut self, name: &str, number: u64) {
+    pub fn hexadecimal(&mut self, name: &'static str, number: u64) {
         self.key(name);
         self.hex(number);
     }
 
     /// Writes a text of arbitrary bytes.
-    pub fn text(&mut self, name: &str, text: &[u8]) {
+    pub fn text(&mut self, name: &'static str, text: &[u8]) {
         self.key(name);
         push_string(&mut self.out, text);
     }
 
     /// Writes bytes in hexadecimal digits.
-    pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
+    pub fn bytes(&mut self, name: &'static str, bytes: &[u8]) {
         self.key(name);
         self.hex_bytes(bytes);
     }
@@ -193,13 +185,13 @@ impl Json {
     }
 
     /// Writes a Boolean.
-    pub fn boolean(&mut self, name: &str, value: bool) {
+    pub fn boolean(&mut self, name: &'static str, value: bool) {
         self.key(name);
         let _ = write!(self.out, "{value}");
     }
 
     /// Writes a list of texts.
-    pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
+    pub fn texts(&mut self, name: &'static str, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
         self.list(name);
         texts
             .into_iter()
@@ -229,13 +221,13 @@ impl Visitor for Json {
         if name.is_empty() && self.inner == Some(OpenValue::Object) {
             self.frames.push(OpenValue::Flat)
         } else {
-            self.declared_key(name);
+            self.key(name);
             self.open(OpenValue::Object, b'{');
         }
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
-        self.declared_key(name);
+        self.key(name);
         self.open(OpenValue::List, b'[');
     }
 
@@ -244,7 +236,7 @@ impl Visitor for Json {
     }
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
-        self.declared_key(name);
+        self.key(name);
         self.open(OpenValue::List, b'[');
         for &word in words {
             match style {
@@ -272,7 +264,7 @@ impl Visitor for Json {
         if is_filling(&value) {
             return;
         }
-        self.declared_key(name);
+        self.key(name);
         let _ = match value {
             Leaf::Uint(word, style) => {
                 match (NumberForm::of(style), signed(word, size, style)) {
@@ -347,14 +339,6 @@ impl Json {
         }
         self.close();
     }
-}
-
-/// Appends the name of a field.
-fn push_key(out: &mut Vec<u8>, name: &str) {
-    // Only unknown content has no name.
-    let name = if name.is_empty() { "bytes" } else { name };
-    push_string(out, name.as_bytes());
-    out.push(b':');
 }
 
 #[cfg(test)]

@@ -318,8 +318,11 @@ impl Report {
         }
         json.number("records", self.records.records);
         self.records.json(&mut json, "counts");
-        for severity in Severity::ALL {
-            json.number(&format!("{}s", severity.name()), self.count(severity));
+        for (name, severity) in ["errors", "warnings", "notes"]
+            .into_iter()
+            .zip(Severity::ALL)
+        {
+            json.number(name, self.count(severity));
         }
         json.list("findings");
         for finding in &self.findings {

@@ -71,7 +71,12 @@ pub fn html(survey: &ChartData, name: &[u8]) -> String {
     page.replacen(data_place, &data, 1)
 }
 
-fn push_bins<K: Ord>(json: &mut Json, name: &str, bins: &Bins<K>, key: impl Fn(&K) -> Vec<u8>) {
+fn push_bins<K: Ord>(
+    json: &mut Json,
+    name: &'static str,
+    bins: &Bins<K>,
+    key: impl Fn(&K) -> Vec<u8>,
+) {
     json.object(name);
     json.number("start", bins.start());
     json.number("width", bins.width());

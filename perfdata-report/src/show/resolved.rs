@@ -253,7 +253,7 @@ fn json(text: Vec<u8>, sample: &Sample<'_>) -> Vec<u8> {
     json.out
 }
 
-fn push_json(json: &mut Json, name: &str, frame: &Frame<'_>) {
+fn push_json(json: &mut Json, name: &'static str, frame: &Frame<'_>) {
     json.object(name);
     json.hexadecimal("address", frame.address);
     match frame.mode.name() {

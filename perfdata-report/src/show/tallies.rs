@@ -142,7 +142,7 @@ impl Tallies {
     }
 
     /// Writes the list `name` in JSON.
-    pub fn json(&self, json: &mut Json, name: &str) {
+    pub fn json(&self, json: &mut Json, name: &'static str) {
         json.list(name);
         for (name, tally) in self.named() {
             json.object("");

@@ -39,7 +39,7 @@ impl Learner {
 
     /// Adds a field of `size` bytes.
     fn field(&mut self, name: &'static str, size: usize, value: Value) {
-        self.json.declared_key(name);
+        self.json.key(name);
         self.value(value);
         self.pass(size);
     }
@@ -76,7 +76,7 @@ impl RecordWriter for Learner {
     }
 
     fn head_number(&mut self, number: HeadNumber, _: u64) {
-        self.json.declared_key(number.name());
+        self.json.key(number.name());
         self.value(Value::Head(number));
     }
 }
