@@ -32,8 +32,8 @@ fn perf2bolt(folder: &Path) -> Option<String> {
 }
 
 /// Compares the profile of a recording with that of the table. `options` are those of perf2bolt
-/// for both, `own` those of perfconv.
-fn compare(folder: &Path, perf2bolt: &str, options: [&str; 2], object: &str, own: &str) {
+/// for both, `own` those of perfconv. Returns the number of lines.
+fn compare(folder: &Path, perf2bolt: &str, options: [&str; 2], object: &str, own: &str) -> usize {
     let [recorded, table] = options;
     let output = succeed(
         folder,
@@ -48,8 +48,8 @@ fn compare(folder: &Path, perf2bolt: &str, options: [&str; 2], object: &str, own
     let written = |name: &str| text(folder.join(name));
     // It takes the name of the event from the text of perf script, with the colon after it.
     let (a, b) = (written("a.fdata").replace(":\n", "\n"), written("b.fdata"));
-    assert!(a.lines().count() > 3, "{object}: {a}");
     assert_eq!(sorted(&a), sorted(&b), "{object}");
+    a.lines().count()
 }
 
 /// Builds a program at the addresses of [`Recipe`]. Returns whether that is possible here.
@@ -94,7 +94,8 @@ fn perf2bolt_makes_the_same_profile_of_spe() {
         },
     ] {
         fs::write(folder.join("in.data"), recipe.file().bytes()).expect("a file");
-        compare(folder, &perf2bolt, ["--spe", ""], "program", "--unverified");
+        let lines = compare(folder, &perf2bolt, ["--spe", ""], "program", "--unverified");
+        assert!(lines > 3, "{recipe:?}");
     }
 }
 
@@ -114,8 +115,11 @@ fn perf2bolt_makes_the_same_profile_of_samples_without_branches() {
             folder,
             "perfconv convert --event cpu-clock all.data -o in.data --force",
         );
+        // Where a program is sampled depends on the processor: the loader takes more steps on some.
+        let mut lines = 0;
         for object in objects {
-            compare(folder, &perf2bolt, ["--nl", "--nl"], object, "");
+            lines += compare(folder, &perf2bolt, ["--nl", "--nl"], object, "");
         }
+        assert!(lines > 3, "{}", traced.name);
     }
 }
