@@ -439,13 +439,14 @@ impl Pass {
         }
         if let Some(frame) = frames.first()
             && resolver.symbols.is_some()
-            && !needs.without_functions
+            && !resolver.without_functions
         {
             innermost.add(sample, frame);
         }
         report.frames = report.frames.saturating_add(frames.len() as u64);
         report.unnamed = report.unnamed.saturating_add(unnamed(frames));
-        report.without_functions = needs.without_functions;
+        // What the sink needs may change with the events of a stream, but not what is searched.
+        report.without_functions = resolver.without_functions;
         report.samples = report.samples.saturating_add(1);
         let is_guest = is_guest(sample.mode());
         report.guests = report.guests.saturating_add(u64::from(is_guest));

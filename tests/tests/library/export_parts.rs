@@ -128,6 +128,18 @@ fn fields_of_perf_script_do_not_depend_on_the_threads() {
     }
 }
 
+/// A stream has no functions to show before its first event is known, and then they are not searched.
+#[test]
+fn whether_functions_are_searched_does_not_change() {
+    let path = recordings::fixture("7.2-x86_64-pipe-g").main_file();
+    let fields: Fields = "event,trace".parse().expect("fields");
+    let make: &Make =
+        &move |out| Box::new(PerfScript::new(out, Like::Perf7_2).with_fields(&fields));
+    let output = export(&path, ExportThreads::new(1), make).expect("an export");
+    let report = output.report;
+    assert!(report.contains("without_functions: true"), "{report}");
+}
+
 #[test]
 fn speedscope_does_not_depend_on_the_threads() {
     check(&|out| Box::new(Speedscope::new(out, b"name")));
